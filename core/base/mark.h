@@ -16,8 +16,8 @@
 /** Library calls. Each has a price of its own on a simulated machine, and shows
  *  in its timeline. */
 #define QN_MARK_MAP(X)                                                         \
-    X(SEND, "send")       /* a message goes into a queuepair */                \
-    X(RECEIVE, "receive") /* a message is given back to its queuepair */       \
+    X(SEND, "send")       /* of a message, or of a task */                     \
+    X(RECEIVE, "receive") /* a message is given back; a task runs */           \
     X(FLUSH, "flush")     /* acknowledgements and rings of a queuepair */      \
     X(POLL, "poll")       /* a turn of a context */                            \
     X(PASS, "pass")       /* a context delivers, or sends to one child */      \

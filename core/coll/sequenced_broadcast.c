@@ -10,7 +10,11 @@
 #include "core/base/err.h"
 #include "core/base/mark.h"
 
-#define BUDGET 16u /* messages of a neighbour per poll */
+/* Messages of a neighbour per poll. Over a tree all of a turn are acknowledged
+ * at once. Over a ring there is nothing to combine: what is taken before the
+ * first is passed on lets every member behind it wait. */
+#define BUDGET_TREE 16u
+#define BUDGET_RING 1u
 
 struct qn_sequenced_broadcast {
     struct qn_sequence *s;
@@ -69,12 +73,14 @@ static int begin_lanes(struct qn_sequenced_broadcast *b,
                        const struct qn_wiring *wiring, struct qn_qp **qp)
 {
     const struct qn_wiring *const wirings[] = {wiring};
+    const uint32_t budget =
+        wiring->kind == QN_WIRING_RING ? BUDGET_RING : BUDGET_TREE;
     const struct qn_coll_lanes_opts l = {.flow = qn_sequence_flow(b->s),
                                          .wiring = wirings,
                                          .kinds = 1,
                                          .qp = qp,
                                          .view = view->number,
-                                         .budget = BUDGET,
+                                         .budget = budget,
                                          .user = &user,
                                          .ctx = b};
     b->has_lanes = true; /* fini frees what there is */

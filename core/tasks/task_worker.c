@@ -15,6 +15,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/err.h"
+#include "core/base/mark.h"
 #include "core/wait/spin.h"
 
 struct sent {
@@ -205,6 +206,7 @@ void qn_task_send(struct qn_task_worker *w, uint32_t to,
                   const struct qn_task *task)
 {
     QN_ASSERT(to < w->team->opts.workers);
+    qn_mark(QN_MARK_SEND);
     if (w->backlog_end == 0 && put(w, to, task)) {
         if (w->unrungs == w->team->opts.sends) {
             ring(w);
@@ -246,6 +248,7 @@ static bool step(struct qn_task_worker *w)
         return false;
     }
     struct qn_task task = next(w);
+    qn_mark(QN_MARK_RECEIVE);
     task.run(w, &task);
     return true;
 }

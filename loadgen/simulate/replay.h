@@ -15,6 +15,7 @@ struct qn_replay_opts {
     bool every;              /* every group size, not only powers of two */
     bool longer;             /* also plans of about one second */
     const char *plot;        /* a picture, of scc; NULL: none */
+    const char *only;        /* rings: machines with this in their name */
     FILE *to;
 };
 
@@ -42,8 +43,9 @@ int qn_replay_s1(const struct qn_replay_opts *o, uint32_t *missed);
  *  the first folder. As qn_replay_s1. */
 int qn_replay_s3(const struct qn_replay_opts *o, uint32_t *missed);
 
-/** R1: diamond rings by arity, latency and rate, beside balanced trees. On
- * three machines of the first folder. As qn_replay_s1. */
+/** R1: diamond rings by arity, latency and rate, beside balanced trees; as
+ * tasks and over queuepairs. On three machines of the first folder, or those
+ * that `only` names. As qn_replay_s1. */
 int qn_replay_rings(const struct qn_replay_opts *o, uint32_t *missed);
 
 /* ---- of S1 --------------------------------------------------------------- */

@@ -75,20 +75,21 @@ static const struct group {
     const char *id, *title;
     int (*run)(const struct qn_replay_opts *o, uint32_t *missed);
     bool plots;
+    bool picks; /* --only */
 } group[] = {
     {"S1", "planned trees against every static tree, on all machines",
-     qn_replay_s1, false},
+     qn_replay_s1, false, false},
     {"S3",
      "consensus over planned trees: 8, 16 and 28 replicas; growing clients on "
      "8 memory nodes",
-     qn_replay_s3, false},
-    {"smelt", "S1 and S3", replay_smelt, false},
+     qn_replay_s3, false, false},
+    {"smelt", "S1 and S3", replay_smelt, false, false},
     {"rings",
      "acknowledged broadcasts over diamond rings: latency and rate by arity",
-     qn_replay_rings, false},
+     qn_replay_rings, false, true},
     {"scc",
      "broadcasts over message buffers of a simulated SCC, as on the hardware",
-     replay_scc, true},
+     replay_scc, true, false},
 };
 
 static int take_machines(const struct qn_option *o, const char *text)
@@ -116,6 +117,9 @@ static const struct qn_option table[] = {
     QN_OPTION("plot", "FILE.svg", qn_option_string,
               offsetof(struct qn_replay_opts, plot),
               "scc: draw the figures that its rows are of"),
+    QN_OPTION("only", "NAME", qn_option_string,
+              offsetof(struct qn_replay_opts, only),
+              "rings: machines with NAME in their name: Gx, Xeon or Phi"),
 };
 
 bool qn_replay_row_print(const struct qn_replay_row *r, FILE *to)
@@ -180,6 +184,18 @@ static bool plot_possible(const struct group *g, const struct qn_replay_opts *o)
                                 "name a file in it") == 0;
 }
 
+static bool pick_possible(const struct group *g, const struct qn_replay_opts *o)
+{
+    if (o->only != NULL && !g->picks) {
+        fprintf(stderr,
+                "quoin sim replay: %s runs all of its machines; leave --only "
+                "out, or replay rings\n",
+                g->id);
+        return false;
+    }
+    return true;
+}
+
 int qn_replay_command(int argc, char **argv)
 {
     struct qn_replay_opts o = {.to = stdout};
@@ -203,7 +219,8 @@ int qn_replay_command(int argc, char **argv)
     if (o.machines[0] == NULL) {
         o.machines[0] = "machines";
     }
-    if (!folders_readable(&o) || !plot_possible(g, &o)) {
+    if (!folders_readable(&o) || !plot_possible(g, &o) ||
+        !pick_possible(g, &o)) {
         return 2;
     }
     fprintf(o.to, "%s: %s\n", g->id, g->title);

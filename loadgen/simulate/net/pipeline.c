@@ -1,8 +1,7 @@
 /*
- * The root sends SINGLES messages, each when all have acknowledged the one
- * before, then BURSTS bursts. The first of either are not counted: lanes and
- * caches are cold. All other nodes receive until they have them all; between
- * two messages they look, as a node that owns its core does.
+ * The root sends each message, or burst, when all have acknowledged the one
+ * before. All other nodes receive until they have them all; between two
+ * messages they look, as a node that owns its core does.
  */
 #include "loadgen/simulate/net/pipeline.h"
 
@@ -13,11 +12,7 @@
 #include "core/coll/sequenced_broadcast.h"
 #include "loadgen/simulate/net/edges.h"
 
-#define SINGLES 24u
-#define BURSTS  5u
-#define COLD    8u /* of the singles; of the bursts: one */
-#define CELLS   512u
-#define TOTAL   (SINGLES + BURSTS * QN_PIPELINE_BURST)
+#define CELLS 512u
 
 struct pipeline_member {
     struct qn_sequenced_broadcast *b;
@@ -30,7 +25,7 @@ static struct {
     struct qn_edges_device device;
     struct qn_edges_net net;
     struct pipeline_member *member; /* [nodes] */
-    qn_ps_t single[SINGLES], burst[BURSTS];
+    struct qn_pipeline_times times;
     uint64_t wrong;
     uint32_t complete; /* nodes that came to their end */
 } world;
@@ -55,8 +50,9 @@ static void turn(struct pipeline_member *m)
 }
 
 /* @return the time until all have acknowledged. */
-static qn_ps_t send(struct pipeline_member *m, uint32_t count)
+static qn_ps_t send(void *ctx, uint32_t count)
 {
+    struct pipeline_member *m = ctx;
     uint8_t msg[QN_INPLACE_MAX] = {0};
     const uint32_t first = m->delivered;
     const qn_ps_t start = qn_timed_clock();
@@ -81,19 +77,16 @@ static void node(void *ctx, uint32_t self)
 {
     struct pipeline_member *m = &world.member[self];
     (void)ctx;
-    for (uint32_t i = 0; i < SINGLES && m->wiring->root; i++) {
-        world.single[i] = send(m, 1);
+    if (m->wiring->root) {
+        qn_pipeline_times_run(&world.times, send, m);
     }
-    for (uint32_t i = 0; i < BURSTS && m->wiring->root; i++) {
-        world.burst[i] = send(m, QN_PIPELINE_BURST);
-    }
-    while (qn_sequenced_broadcast_acked(m->b) < TOTAL) {
+    while (qn_sequenced_broadcast_acked(m->b) < QN_PIPELINE_TOTAL) {
         turn(m);
     }
     while (qn_sequenced_broadcast_flush(m->b)) { /* the last message */
         qn_pause();
     }
-    world.wrong += m->delivered != TOTAL;
+    world.wrong += m->delivered != QN_PIPELINE_TOTAL;
     world.complete++;
 }
 
@@ -161,20 +154,6 @@ static void release(void)
     world.member = NULL;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const qn_ps_t x = *(const qn_ps_t *)a, y = *(const qn_ps_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* The upper one of v [n]; sorts v. */
-static double median(qn_ps_t *v, uint32_t n)
-{
-    qsort(v, n, sizeof v[0], by_value);
-    const uint32_t middle = n / 2;
-    return (double)v[middle];
-}
-
 int qn_pipeline_run(struct qn_pipeline_result *r,
                     const struct qn_pipeline_opts *o)
 {
@@ -189,11 +168,7 @@ int qn_pipeline_run(struct qn_pipeline_result *r,
     }
     if (err == QN_OK) {
         qn_timed_result_free(&run);
-        const double burst_ps = median(world.burst + 1, BURSTS - 1);
-        *r = (struct qn_pipeline_result){
-            .latency_ns = median(world.single + COLD, SINGLES - COLD) / 1000,
-            .per_us = QN_PIPELINE_BURST / (burst_ps / 1e6),
-            .wrong = world.wrong};
+        *r = qn_pipeline_times_result(&world.times, world.wrong);
         err = world.complete == o->nodes ? QN_OK : QN_EIO;
     }
     release();

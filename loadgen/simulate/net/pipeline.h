@@ -3,9 +3,8 @@
 
 /**
  * Acknowledged broadcasts on the timed machine, over a tree or a diamond ring,
- * as the paper on diamond rings measures them: single ones, and bursts of
- * QN_PIPELINE_BURST. The nodes run the shipping code
- * (core/coll/sequenced_broadcast.h).
+ * as the paper on diamond rings measures them (pipeline_times.h). The nodes run
+ * the shipping code (core/coll/sequenced_broadcast.h).
  *
  * One thread, one call at a time; allocates.
  */
@@ -14,8 +13,7 @@
 #include "core/sim/timed/timed.h"
 #include "core/topo/diamond_ring.h"
 #include "core/topo/tree.h"
-
-#define QN_PIPELINE_BURST 128u
+#include "loadgen/simulate/net/pipeline_times.h"
 
 struct qn_pipeline_opts {
     const struct qn_transport *transport;
@@ -27,13 +25,6 @@ struct qn_pipeline_opts {
     uint64_t seed;
     uint64_t operation_ns; /* that an operation costs the root beside its
                               messages */
-};
-
-struct qn_pipeline_result {
-    double latency_ns; /* of one, from its send until all have acknowledged;
-                          median */
-    double per_us;     /* of a burst; median of bursts */
-    uint64_t wrong;    /* messages that were lost, repeated or damaged */
 };
 
 /** @return QN_OK; QN_EINVAL: the transport has no room for all nodes;
