@@ -118,9 +118,8 @@ static inline bool qn_cas_pair(struct qn_pair *p, uint64_t first,
 /** Store v to *p (qn_a64 *) past the caches: the line is not fetched, and its
  *  next reader pays a trip to memory. Relaxed, and weaker than that on x86:
  *  later stores may overtake it, until a seq_cst fence or a read-modify-write
- *  of the same thread. So result and flag must be this one word. The explorer
- *  takes it for a relaxed store, which a release orders: it does not find a
- *  missing fence. */
+ *  of the same thread. So result and flag must be this one word, or a fence
+ *  come between them. */
 static inline void qn_store_streaming(qn_a64 *p, uint64_t v)
 {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)

@@ -125,6 +125,11 @@ static void direct_store(volatile void *at, const void *bytes, size_t n,
     memcpy((void *)at, bytes, n);
 }
 
+static void direct_stream(volatile void *at, const void *bytes, size_t n)
+{
+    memcpy((void *)at, bytes, n);
+}
+
 static void direct_fence(memory_order order)
 {
     (void)order;
@@ -152,6 +157,7 @@ static void direct_sync(const volatile void *word, int fd, bool gives)
 const struct qn_sim_memory qn_sim_direct = {
     .load = direct_load,
     .store = direct_store,
+    .stream = direct_stream,
     .latest = direct_load,
     .replace = direct_store,
     .fence = direct_fence,
@@ -213,7 +219,6 @@ void qn_sim_store(volatile void *p, size_t n, uint64_t v, memory_order order)
     point(QN_SIM_STORE, p, n, order)->store(p, bytes, n, order);
 }
 
-/* To the explorer it is a relaxed store. */
 void qn_sim_store_streaming(volatile void *p, uint64_t v)
 {
     const struct qn_sim_access a = {.kind = QN_SIM_STORE,
@@ -226,7 +231,7 @@ void qn_sim_store_streaming(volatile void *p, uint64_t v)
         qn_sim.scheduler->point(&a);
         m = qn_sim.memory;
     }
-    m->store(p, &v, sizeof v, memory_order_relaxed);
+    m->stream(p, &v, sizeof v);
 }
 
 uint64_t qn_sim_rmw(volatile void *p, size_t n, enum qn_sim_rmw op, uint64_t v,

@@ -102,6 +102,9 @@ struct qn_sim_memory {
                  memory_order order);
     void (*store)(volatile void *at, const void *bytes, size_t n,
                   memory_order order);
+    /** As a relaxed store, of 8 bytes: past the caches, so that later stores of
+     *  the node may be visible earlier. */
+    void (*stream)(volatile void *at, const void *bytes, size_t n);
     /** A read-modify-write in two halves, with nothing in between: the newest
      *  value, and the new one. Without the second it has failed. */
     void (*latest)(void *to, const volatile void *from, size_t n,

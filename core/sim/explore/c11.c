@@ -30,6 +30,12 @@ static struct {
         struct qn_c11_view now;   /* must have been seen */
         struct qn_c11_view found; /* will be, behind an acquire fence */
         int16_t fence;            /* its last release fence; 0: none */
+        int16_t full;             /* its last seq_cst fence; 0: none */
+        uint32_t streams;         /* behind its last full fence */
+        struct stream {
+            uint16_t variable;
+            int16_t before, number; /* seen before the store; of the store */
+        } stream[QN_EXPLORE_STREAMS];
     } node[QN_EXPLORE_NODES];
     struct qn_c11_view all; /* of seq_cst */
     struct variable variable[QN_C11_VIEW];
@@ -60,6 +66,8 @@ void qn_c11_reset(void)
         empty(&m.node[i].now);
         empty(&m.node[i].found);
         m.node[i].fence = 0;
+        m.node[i].full = 0;
+        m.node[i].streams = 0;
     }
     empty(&m.all);
     m.variables = QN_EXPLORE_NODES; /* clocks come first in a view */
@@ -212,13 +220,28 @@ static void load(void *to, const volatile void *from, size_t n,
     take(i, s, number, order);
 }
 
+/* What the running node publishes: its view without its streaming stores, but
+ * those that were overwritten, as far as it knows. The newest first: the store
+ * before may be another one. */
+static void publish(struct qn_c11_view *v)
+{
+    const struct node *me = self();
+    qn_c11_copy(v, &me->now);
+    for (uint32_t i = me->streams; i > 0; i--) {
+        const struct stream *s = &me->stream[i - 1];
+        if (v->at[s->variable] == s->number) {
+            v->at[s->variable] = s->before;
+        }
+    }
+}
+
 /* What a store of the running node carries, but for a release sequence. */
 static void carry(struct store *s, memory_order order)
 {
     const struct node *me = self();
     s->carries = releases(order) || me->fence != 0;
     if (releases(order)) {
-        qn_c11_copy(&s->view, &me->now);
+        publish(&s->view);
     } else if (s->carries) {
         qn_c11_copy(&s->view, qn_c11_fenced(me->fence));
     }
@@ -247,9 +270,30 @@ static void store(volatile void *at, const void *bytes, size_t n,
     (void)append(variable_of(at, n, QN_C11_WRITE), bytes, order);
 }
 
+static void stream(volatile void *at, const void *bytes, size_t n)
+{
+    struct node *me = self();
+    (void)qn_c11_tick();
+    uint16_t i = variable_of(at, n, QN_C11_WRITE);
+    if (me->streams == QN_EXPLORE_STREAMS) {
+        me->streams--;
+        memmove(me->stream, me->stream + 1, me->streams * sizeof *me->stream);
+    }
+    struct stream *behind = &me->stream[me->streams++];
+    behind->variable = i;
+    behind->before = seen(&me->now, i);
+    struct store *s = append(i, bytes, memory_order_relaxed);
+    behind->number = m.variable[i].newest;
+    s->carries = me->full != 0;
+    if (s->carries) {
+        qn_c11_copy(&s->view, qn_c11_fenced(me->full));
+    }
+}
+
 static void latest(void *to, const volatile void *from, size_t n,
                    memory_order order)
 {
+    self()->streams = 0;
     (void)qn_c11_tick();
     for (size_t k = 0; k < n; k += QN_C11_WORD) { /* a pair is two variables */
         size_t piece = QN_MIN(n - k, (size_t)QN_C11_WORD);
@@ -312,6 +356,7 @@ static void fence(memory_order order)
         qn_c11_join(&me->now, &me->found);
     }
     if (order == memory_order_seq_cst) {
+        me->streams = 0;
         join_but_clocks(&m.all, &me->now);
         join_but_clocks(&me->now, &m.all);
     }
@@ -319,8 +364,9 @@ static void fence(memory_order order)
         if (m.fences == FENCES) {
             qn_sim_fail("more release fences than the explorer keeps");
         }
-        qn_c11_copy(&m.fence[m.fences], &me->now);
+        publish(&m.fence[m.fences]);
         me->fence = ++m.fences;
+        me->full = order == memory_order_seq_cst ? me->fence : me->full;
     }
 }
 
@@ -368,6 +414,7 @@ void qn_c11_time_passes(void)
 const struct qn_sim_memory qn_c11 = {
     .load = load,
     .store = store,
+    .stream = stream,
     .latest = latest,
     .replace = replace,
     .fence = fence,

@@ -13,7 +13,8 @@
 enum qn_action {
     QN_GO_ON,
     QN_SWITCH, /* to node `number` */
-    QN_DRAIN,  /* the buffer of node `number` */
+    QN_DRAIN,  /* the buffer of node `number` % QN_EXPLORE_NODES: the store that
+                  leaves `number` / QN_EXPLORE_NODES earlier ones behind */
     QN_KILL,   /* the running node */
     QN_OLD, /* a load takes the store that is `number` older than the newest */
 };

@@ -42,7 +42,7 @@
 #include "core/sim/explore/independent.h"
 #include "core/sim/explore/tso.h"
 
-#define OPTIONS_MAX (2 * QN_EXPLORE_NODES + 2)
+#define OPTIONS_MAX ((QN_TSO_LEAVERS + 1) * QN_EXPLORE_NODES + 2)
 #define OLD_MAX     16u
 #define STEPS_USUAL 10000u
 #define STEPS_MAX   30000u
@@ -167,18 +167,23 @@ static void list_drains(struct qn_choice *o, uint32_t *count)
 {
     bool may = qn_choices_scripted() || run.deviations < run.opts.deviations;
     for (uint32_t i = 0; may && is_tso() && i < qn_sim.nodes; i++) {
-        if (qn_tso_waiting(i) > 0) {
-            o[(*count)++] = (struct qn_choice){QN_DRAIN, i};
+        uint32_t place[QN_TSO_LEAVERS];
+        uint32_t leavers = qn_tso_leavers(i, place);
+        for (uint32_t k = 0; k < leavers; k++) {
+            o[(*count)++] =
+                (struct qn_choice){QN_DRAIN, i + QN_EXPLORE_NODES * place[k]};
         }
     }
 }
 
-static void drain_one(uint32_t node)
+static void drain_one(uint32_t number)
 {
+    uint32_t node = number % QN_EXPLORE_NODES;
+    uint32_t place = number / QN_EXPLORE_NODES;
     struct qn_sim_access store;
     run.deviations++;
-    qn_tso_oldest(node, &store);
-    qn_tso_drain_one(node);
+    qn_tso_at(node, place, &store);
+    qn_tso_drain_one(node, place);
     performed(&store, true);
 }
 

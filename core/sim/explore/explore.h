@@ -11,6 +11,8 @@
  *   go on             the default;
  *   switch to j   sJ  another node that can run;
  *   drain i       dI  TSO: the oldest store of node i's buffer reaches memory;
+ *                     dI+4P: the store that passes P older ones, where one
+ *                     of both is a streaming store;
  *   take old      oN  C11: a load takes the store N older than the newest;
  *   kill          k   the running node ends here, in front of its operation.
  *
@@ -46,7 +48,10 @@
 
 #include "core/base/atomic.h"
 
-#define QN_EXPLORE_NODES   4u
+#define QN_EXPLORE_NODES 4u
+#define QN_EXPLORE_STREAMS                                                     \
+    3u /* streaming stores of a node that are late; one                        \
+          more, and the oldest is a store like others */
 #define QN_SIM_CHOICES_MAX 512u
 
 enum qn_sim_end {

@@ -277,12 +277,18 @@ static void store(volatile void *at, const void *bytes, size_t n,
     hash_bytes(bytes, n);
 }
 
+static void stream(volatile void *at, const void *bytes, size_t n)
+{
+    store(at, bytes, n, memory_order_relaxed);
+}
+
 struct qn_sim_memory qn_timed_memory(void)
 {
     struct qn_sim_memory m = qn_sim_direct;
     m.load = load;
     m.copy_in = copy_in;
     m.store = store;
+    m.stream = stream;
     m.latest = load;
     m.replace = store;
     return m;

@@ -5,7 +5,7 @@
 static struct {
     const struct litmus_program *program;
     struct litmus_ends *ends;
-    qn_a32 variable[3];
+    qn_a64 variable[3];
     uint8_t reg[QN_EXPLORE_NODES][LITMUS_REGS];
 } l;
 
@@ -20,14 +20,17 @@ static void setup(void *ctx)
 
 static void run_op(uint32_t node, const struct litmus_op *op)
 {
-    qn_a32 *at = &l.variable[op->variable];
-    uint32_t got = 0;
+    qn_a64 *at = &l.variable[op->variable];
+    uint64_t got = 0;
     switch (op->kind) {
     case LITMUS_LOAD:
         got = qn_load(at, op->order);
         break;
     case LITMUS_STORE:
         qn_store(at, op->value, op->order);
+        break;
+    case LITMUS_STREAM:
+        qn_store_streaming(at, op->value);
         break;
     case LITMUS_ADD:
         got = qn_fetch_add(at, op->value, op->order);
@@ -87,8 +90,7 @@ static uint64_t this_end(void)
         end |= reg << (4 * r);
     }
     for (uint32_t v = 0; v < 3; v++) {
-        end |= (uint64_t)qn_load(&l.variable[v], QN_SEQ_CST)
-               << (4 * (LITMUS_REGS + v));
+        end |= qn_load(&l.variable[v], QN_SEQ_CST) << (4 * (LITMUS_REGS + v));
     }
     return end;
 }

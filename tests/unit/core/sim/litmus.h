@@ -17,6 +17,7 @@ enum litmus_kind {
     LITMUS_END,
     LITMUS_LOAD,
     LITMUS_STORE,
+    LITMUS_STREAM,
     LITMUS_ADD,
     LITMUS_FENCE
 };
@@ -46,6 +47,10 @@ struct litmus_program {
 #define STORE(v, n, o)                                                         \
     {                                                                          \
         LITMUS_STORE, (v), (n), 0, (o)                                         \
+    }
+#define STREAM(v, n)                                                           \
+    {                                                                          \
+        LITMUS_STREAM, (v), (n), 0, RLX                                        \
     }
 #define LOAD(v, r, o)                                                          \
     {                                                                          \

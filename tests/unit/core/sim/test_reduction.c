@@ -12,7 +12,7 @@
 #ifdef __SANITIZE_ADDRESS__
 #define PROGRAMS 8u
 #else
-#define PROGRAMS 60u
+#define PROGRAMS 40u
 #endif
 
 static struct litmus_ends all, reduced;
@@ -35,7 +35,7 @@ static struct litmus_op draw_op(uint8_t reg)
     struct litmus_op op = {.variable = (uint8_t)draw(2),
                            .value = (uint8_t)(1 + draw(2)),
                            .order = draw_order()};
-    switch (draw(6)) {
+    switch (draw(7)) {
     case 0:
     case 1:
         op.kind = LITMUS_LOAD;
@@ -48,6 +48,9 @@ static struct litmus_op draw_op(uint8_t reg)
     case 3:
         op.kind = LITMUS_FENCE;
         op.order = draw(3) == 0 ? op.order : SC;
+        return op;
+    case 4:
+        op.kind = LITMUS_STREAM;
         return op;
     default:
         op.kind = LITMUS_STORE;
@@ -87,7 +90,8 @@ static struct litmus_program draw_program(uint32_t threads, uint32_t ops)
 
 static void show(const struct litmus_program *p)
 {
-    static const char *const name[] = {"end", "load", "store", "add", "fence"};
+    static const char *const name[] = {"end",    "load", "store",
+                                       "stream", "add",  "fence"};
     for (uint32_t t = 0; t < p->threads; t++) {
         for (const struct litmus_op *op = p->thread[t]; op->kind != LITMUS_END;
              op++) {
