@@ -23,6 +23,10 @@
  * for positions that were reserved before an end was told (repair_to), and for
  * those that a new incarnation finds in its own queues.
  *
+ * An incarnation may end before this node was told of it. So its end is told by
+ * the name of its successor: `up` says of all earlier ones what `down` says of
+ * one, and so does attach of the peers that it is given.
+ *
  * A new incarnation does not empty its queues: a sender that was stopped would
  * go on and write into slots that have been given away again. It goes on where
  * the former one stopped (head, which is stored before room is given back) and
@@ -86,6 +90,64 @@ static void format_shared(void *memory, const struct qn_device_opts *o)
 static void format_split(void *memory, const struct qn_device_opts *o)
 {
     format(memory, o, 1);
+}
+
+/* ---- what has ended ---- */
+
+/* Is an intent of an incarnation up to this one? By their low bits, which wrap
+ * (as age in words_receive.c). */
+static bool intent_until(uint64_t intent, uint64_t inc)
+{
+    return intent != 0 && (int16_t)(uint16_t)((intent >> 23) - inc) <= 0;
+}
+
+/* Say in memory that a node's incarnations up to this one have ended: their
+ * intents no longer count, and senders that wait at its core look up. What is
+ * there of a later one stays. An incarnation that ended before it had stored
+ * its life has left that of an earlier one, and perhaps its intent. */
+static void mark_ended(struct qn_udn_port *p, qn_node_t node, uint64_t inc)
+{
+    struct qn_udn_core *c = &p->memory->core[node];
+    uint64_t intent = qn_load(&c->intent, QN_ACQUIRE);
+    if (intent_until(intent, inc)) {
+        /* I, release: what the dead had published is visible to those that no
+         * longer find its intent. A failure: its successor has attached. */
+        (void)qn_cas(&c->intent, &intent, 0, QN_ACQ_REL);
+    }
+    /* relaxed: the compare-and-swap looks again. */
+    uint64_t life = qn_load(&c->life, QN_RELAXED);
+    bool before = !QN_UDN_MUTANT(NEVER_LIVED);
+    /* W: life, then waiting; a sender sets waiting, then loads life. */
+    while ((life == inc || (before && (life & ~QN_UDN_ENDED) < inc)) &&
+           !qn_cas(&c->life, &life, inc | QN_UDN_ENDED, QN_SEQ_CST)) {
+    }
+    if (!QN_UDN_MUTANT(DEAF)) {
+        qn_udn_ring_waiting(p, c);
+    }
+}
+
+/* What is reserved by now in own queues may be of an incarnation that has
+ * ended. */
+static void repair_queues(struct qn_udn_port *p)
+{
+    /* S, acquire: with a reservation the intent in front of it is seen. */
+    uint64_t state = qn_load(&p->own->state, QN_ACQUIRE);
+    for (uint32_t q = 0; q < QN_WORDS_QUEUES; q++) {
+        struct qn_udn_queue *queue = &p->queue[q];
+        queue->repair_to = qn_udn_tail(p->shape, state, q);
+        queue->repairs =
+            queue->head != queue->repair_to && !QN_UDN_MUTANT(NO_PAD);
+    }
+}
+
+/* A node's incarnation was named: all before it have ended, and this node may
+ * not have known the last of them. */
+static void ended_before(struct qn_udn_port *p, qn_node_t node, uint64_t inc)
+{
+    if (!QN_UDN_MUTANT(NEVER_NAMED)) {
+        mark_ended(p, node, inc - 1);
+        repair_queues(p);
+    }
 }
 
 /* ---- attach ---- */
@@ -181,6 +243,11 @@ static int attach(struct qn_device **out, const struct qn_device_attach_opts *o,
     qn_store(&p->own->intent, 0, QN_RELEASE);
     qn_store(&p->own->life, o->incarnation[o->self], QN_SEQ_CST); /* W */
     qn_udn_ring_waiting(p, p->own);
+    for (uint32_t i = 0; i < p->nodes; i++) {
+        if (i != o->self && p->peer[i].inc != 0) {
+            ended_before(p, i, p->peer[i].inc);
+        }
+    }
     *out = &p->device;
     return QN_OK;
 }
@@ -204,25 +271,6 @@ static void detach(struct qn_device *d)
 
 /* ---- death ---- */
 
-/* Say in memory that an incarnation has ended, unless its successor is there:
- * its intent no longer counts, and senders that wait at its core look up. */
-static void mark_ended(struct qn_udn_port *p, qn_node_t node, uint64_t inc)
-{
-    struct qn_udn_core *c = &p->memory->core[node];
-    uint64_t intent = qn_load(&c->intent, QN_ACQUIRE);
-    if ((intent >> 23 & 0xffff) == (inc & 0xffff)) {
-        /* I, release: what the dead had published is visible to those that no
-         * longer find its intent. A failure: its successor has attached. */
-        (void)qn_cas(&c->intent, &intent, 0, QN_ACQ_REL);
-    }
-    uint64_t life = inc;
-    /* W: life, then waiting; a sender sets waiting, then loads life. */
-    (void)qn_cas(&c->life, &life, inc | QN_UDN_ENDED, QN_SEQ_CST);
-    if (!QN_UDN_MUTANT(DEAF)) {
-        qn_udn_ring_waiting(p, c);
-    }
-}
-
 static void down(struct qn_device *d, qn_node_t node)
 {
     struct qn_udn_port *p = qn_udn_port_of(d);
@@ -233,14 +281,7 @@ static void down(struct qn_device *d, qn_node_t node)
     }
     peer->ended = true;
     mark_ended(p, node, peer->inc);
-    /* S, acquire: with a reservation the intent in front of it is seen. */
-    uint64_t state = qn_load(&p->own->state, QN_ACQUIRE);
-    for (uint32_t q = 0; q < QN_WORDS_QUEUES; q++) {
-        struct qn_udn_queue *queue = &p->queue[q];
-        queue->repair_to = qn_udn_tail(p->shape, state, q);
-        queue->repairs =
-            queue->head != queue->repair_to && !QN_UDN_MUTANT(NO_PAD);
-    }
+    repair_queues(p);
 }
 
 static void up(struct qn_device *d, qn_node_t node, uint64_t inc)
@@ -255,6 +296,7 @@ static void up(struct qn_device *d, qn_node_t node, uint64_t inc)
         memset(qn_udn_link_of(p, node, 0), 0, p->lanes * sizeof p->link[0]);
     }
     qn_udn_sort(p, node);
+    ended_before(p, node, inc);
 }
 
 const struct qn_device_type qn_words_shared = {

@@ -19,7 +19,10 @@
     X(INTENT_EARLY, "the intent is taken back before the words are there")     \
     X(ANY_INCARNATION, "words of any incarnation are delivered")               \
     X(LATE_HEAD, "room is given back before the position is kept")             \
-    X(DEAF, "what waits at a dead core is not woken")
+    X(DEAF, "what waits at a dead core is not woken")                          \
+    X(NEVER_LIVED, "an end before attach was over is not said")                \
+    X(NEVER_NAMED, "what an incarnation that this node never knew had "        \
+                   "reserved stays for ever")
 
 /* Of the queuepair over them. */
 #define QN_UDN_QP_MUTANT_MAP(X)                                                \

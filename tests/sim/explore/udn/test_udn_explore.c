@@ -67,6 +67,8 @@ static const struct {
     FOUND(ANY_INCARNATION, incarnations_do_not_mix),
     FOUND(LATE_HEAD, what_is_passed_over_gives_its_room_back),
     FOUND(DEAF, a_sender_at_a_dead_core_is_woken),
+    FOUND(NEVER_LIVED, a_sender_at_a_core_that_never_lived_is_woken),
+    FOUND(NEVER_NAMED, a_range_of_an_incarnation_never_named_is_padded),
 #undef FOUND
 };
 

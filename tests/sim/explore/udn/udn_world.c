@@ -21,6 +21,7 @@ struct plan {
     bool split;
     uint32_t filled;   /* words of node 1 in the queue, before the run */
     bool foreign;      /* those are of an incarnation that has ended */
+    bool lifeless;     /* node 0 ends before it has stored its life */
     uint32_t messages; /* of each sender that does not end early */
     uint32_t expected; /* messages, by the receiver */
 };
@@ -102,6 +103,10 @@ static void setup(void *ctx)
         must(attach(i) == QN_OK);
     }
     fill();
+    if (w.plan->lifeless) {
+        qn_store(&qn_udn_port_of(w.node[0])->own->life, w.inc[0] - 1,
+                 QN_SEQ_CST);
+    }
     if (w.plan->foreign) {
         qn_device_down(w.node[0], 1);
         qn_device_detach(w.node[1]);
@@ -270,6 +275,15 @@ static void sender_to_the_dead(void *ctx)
     w.answer = qn_words_send(w.node[1], to_0, &word, 1, QN_TIME_NEVER);
 }
 
+/* What a new attachment of node 1 does, without allocating. */
+static void begin_again(void)
+{
+    struct qn_udn_port *p = qn_udn_port_of(w.node[1]);
+    qn_store(&p->own->intent, 0, QN_RELEASE);
+    qn_store(&p->own->life, w.inc[1] + 1, QN_SEQ_CST);
+    p->peer[1].inc++;
+}
+
 /* Sends, ends, and comes back. Its successor sends before node 0 is told. */
 static void comes_back(void *ctx)
 {
@@ -279,16 +293,39 @@ static void comes_back(void *ctx)
     if (qn_words_try_send(w.node[1], to_0, words, 2) != QN_OK) {
         qn_sim_fail("send");
     }
-    /* What a new attachment does, without allocating. */
-    struct qn_udn_port *p = qn_udn_port_of(w.node[1]);
-    qn_store(&p->own->intent, 0, QN_RELEASE);
-    qn_store(&p->own->life, w.inc[1] + 1, QN_SEQ_CST);
-    p->peer[1].inc++;
+    begin_again();
     make(words, 1, 0);
     if (qn_words_try_send(w.node[1], to_0, words, 2) != QN_OK) {
         qn_sim_fail("send");
     }
     end();
+}
+
+/* Its successor reserves and ends, and node 0 hears of the next one only. */
+static void successor_ends_with_a_reservation(void *ctx)
+{
+    begin_again();
+    ends_with_a_reservation(ctx);
+}
+
+static void receiver_of_the_next_but_one(void *ctx)
+{
+    bool told = false;
+    uint64_t words[2];
+    (void)ctx;
+    qn_device_down(w.node[0], 1);
+    while (w.received < w.plan->expected || !told) {
+        /* acquire: what the dead stored is visible when its end is told. */
+        if (!told && qn_load(&w.ended, QN_ACQUIRE) != 0) {
+            told = true;
+            qn_device_up(w.node[0], 1, w.inc[1] + 2);
+        }
+        if (qn_words_try_receive(w.node[0], 0, words, 2) == QN_OK) {
+            take(words);
+        } else {
+            qn_pause();
+        }
+    }
 }
 
 static void receiver_of_a_successor(void *ctx)
@@ -487,6 +524,22 @@ static const struct plan plans[UDN_SCENARIOS] = {
                                               .deviations = 2,
                                               .split = true,
                                               .filled = 29},
+    [UDN_a_sender_at_a_core_that_never_lived_is_woken] =
+        {.nodes = 3,
+         .node = {receiver_that_ends, sender_to_the_dead, told_node},
+         .check = told_and_awake,
+         .deviations = 2,
+         .split = true,
+         .filled = 29,
+         .lifeless = true},
+    [UDN_a_range_of_an_incarnation_never_named_is_padded] =
+        {.nodes = 3,
+         .node = {receiver_of_the_next_but_one,
+                  successor_ends_with_a_reservation, sender_2},
+         .check = all_received,
+         .deviations = 2,
+         .messages = 1,
+         .expected = 1},
     [UDN_incarnations_do_not_mix] = {.nodes = 2,
                                      .node = {receiver_of_a_successor,
                                               comes_back},

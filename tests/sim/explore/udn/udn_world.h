@@ -29,7 +29,9 @@
     X(a_range_of_the_dead_is_padded_beside_the_living)                         \
     X(a_dead_intent_hides_no_message)                                          \
     X(a_sender_at_a_dead_core_is_woken)                                        \
-    X(incarnations_do_not_mix)
+    X(a_sender_at_a_core_that_never_lived_is_woken)                            \
+    X(incarnations_do_not_mix)                                                 \
+    X(a_range_of_an_incarnation_never_named_is_padded)
 
 enum udn_scenario {
 #define X(name) UDN_##name,

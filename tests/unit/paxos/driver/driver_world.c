@@ -181,6 +181,14 @@ static void device_make(struct world *w)
     }
 }
 
+/* The doorbell of p's incarnation, for i. */
+static void bell(struct world *w, qn_node_t i, qn_node_t p)
+{
+    qn_doorbell_handle_init(&w->member[i].ringer[p],
+                            qn_outbox_doorbell(w->member[p].incarnation.outbox),
+                            -1);
+}
+
 void world_device_attach(struct world *w, qn_node_t i)
 {
     struct world_member *m = &w->member[i];
@@ -197,6 +205,9 @@ void world_device_attach(struct world *w, qn_node_t i)
     for (qn_node_t p = 0; p < w->nodes; p++) {
         bool here = p == i || !w->begun || w->member[p].driver != NULL;
         incarnation[p] = here ? w->member[p].inc : 0;
+        if (here) {
+            bell(w, i, p);
+        }
     }
     cr_assert_eq(w->transport->device->attach(&m->device, &o), QN_OK);
 }
@@ -206,8 +217,10 @@ void world_channel_open(struct world *w, qn_node_t i, qn_node_t p)
 {
     struct world_member *m = &w->member[i];
     struct qn_qp **qp[QN_LANES] = {&m->direct[p], &m->tree[p]};
-    qn_doorbell_handle_init(
-        &m->ringer[p], qn_outbox_doorbell(w->member[p].incarnation.outbox), -1);
+    bell(w, i, p);
+    if (m->device != NULL) {
+        qn_device_up(m->device, p, w->member[p].inc);
+    }
     for (int lane = 0; lane < QN_LANES; lane++) {
         const struct qn_qp_opts o = {
             .tx = qn_outbox_lane(m->incarnation.outbox, p, (enum qn_lane)lane),

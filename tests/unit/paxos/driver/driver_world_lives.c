@@ -142,9 +142,6 @@ void world_hear(struct world *w, qn_node_t at, qn_node_t i)
     struct world_member *x = &w->member[at];
     const struct world_member *m = &w->member[i];
     world_tell(w, at, i);
-    if (x->device != NULL) {
-        qn_device_up(x->device, i, m->inc);
-    }
     world_channel_open(w, at, i);
     const struct qn_driver_peer_opts up = {
         .node = i,

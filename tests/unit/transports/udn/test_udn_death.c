@@ -157,6 +157,49 @@ DEATH_TEST(a_late_down_leaves_the_successors_reservation_alone)
     cr_assert_eq(receive_run(&w, 0, 0, 50, 2), QN_OK);
 }
 
+/* Node 1 comes back and ends again. Node 0 hears of the third incarnation, not
+ * of the second. */
+DEATH_TEST(what_an_incarnation_never_named_had_reserved_is_padded_after_up)
+{
+    tell_all(1);
+    world_successor(&w, 1);
+    only_reserve(&w, 1, 0, 0, 5);
+    cr_assert_eq(send_run(&w, 2, 0, 0, 70, 3), QN_OK);
+    qn_device_down(w.node[0], 1);
+    cr_assert_eq(receive_run(&w, 0, 0, 70, 3), QN_EAGAIN);
+    qn_device_up(w.node[0], 1, w.inc[1] + 1); /* which has not attached */
+    cr_assert_eq(receive_run(&w, 0, 0, 70, 3), QN_OK);
+    cr_assert_eq(port_of(&w, 0)->padded, 5);
+    room_is(0, QN_WORDS_SHARED_MAX);
+}
+
+/* The same, and node 0 is new as well: attach names the third incarnation. */
+DEATH_TEST(attach_knows_that_earlier_incarnations_of_peers_have_ended)
+{
+    only_reserve(&w, 1, 0, 0, 5);
+    tell_all(0);
+    w.inc[1]++;
+    world_successor(&w, 0);
+    qn_device_up(w.node[2], 0, w.inc[0]);
+    cr_assert_eq(send_run(&w, 2, 0, 0, 70, 3), QN_OK);
+    cr_assert_eq(receive_run(&w, 0, 0, 70, 3), QN_OK);
+    cr_assert_eq(port_of(&w, 0)->padded, 5);
+}
+
+/* It ended before its attach came to the intent of its predecessor, which no
+ * living node has known. */
+DEATH_TEST(an_end_clears_the_intent_of_an_earlier_incarnation)
+{
+    only_reserve(&w, 1, 0, 0, 5);
+    qn_device_up(w.node[0], 1, w.inc[1] + 1);
+    qn_store(&port_of(&w, 1)->own->intent,
+             qn_udn_intent((struct qn_words_target){0, 0}, 0, w.inc[1]),
+             QN_RELAXED);
+    qn_device_down(w.node[0], 1);
+    cr_assert(qn_words_empty(w.node[0], 0));
+    cr_assert_eq(port_of(&w, 0)->padded, 5);
+}
+
 /* ---- nothing of another incarnation ---- */
 
 DEATH_TEST(what_a_sender_sent_before_its_death_arrives)
@@ -286,6 +329,27 @@ DEATH_TEST(a_sender_without_room_learns_of_the_end_from_the_device)
     qn_device_up(w.node[1], 0, w.inc[0]);
     cr_assert(qn_words_empty(w.node[0], 0));
     cr_assert_eq(send_run(&w, 1, 0, 0, 0, 1), QN_OK);
+}
+
+/* It ended between being named and storing its life. */
+DEATH_TEST(a_sender_without_room_learns_of_an_end_before_life)
+{
+    cr_assert_eq(send_run(&w, 1, 0, 0, 0, 118), QN_OK);
+    tell_all(0);
+    for (uint32_t i = 1; i < NODES; i++) {
+        qn_device_up(w.node[i], 0, w.inc[0] + 1);
+    }
+    cr_assert_eq(send_run(&w, 1, 0, 0, 0, 1), QN_EAGAIN);
+    qn_doorbell_arm(&w.doorbell[1]);
+    uint32_t asleep = qn_load(&w.line[1].epoch, QN_SEQ_CST);
+    qn_words_want_room(w.node[1], 0);
+    qn_device_down(w.node[2], 0);
+    cr_assert_neq(qn_load(&w.line[1].epoch, QN_SEQ_CST), asleep);
+    cr_assert_eq(send_run(&w, 1, 0, 0, 0, 1), QN_EPEERDEAD);
+    w.inc[0]++;
+    world_successor(&w, 0);
+    qn_device_down(w.node[3], 0); /* told late: the successor has attached */
+    cr_assert_eq(qn_load(&port_of(&w, 0)->own->life, QN_RELAXED), w.inc[0]);
 }
 
 /* Named by up before it has attached: it will come. */
