@@ -50,23 +50,10 @@ static int fail(const struct qn_bcast *b, const char *line)
 
 /* ---- options ---- */
 
-/* "auto,mst" adds two names. "ring:k=2,full" is split, too, which does not
- * matter: rings are refused. */
 static int take_algos(const struct qn_option *o, const char *text)
 {
     struct qn_bcast *b = o->to;
-    size_t len = strlen(text) + 1;
-    char *grown = realloc(b->algos, b->algos_bytes + len);
-    if (grown == NULL) {
-        return QN_ENOMEM;
-    }
-    memcpy(grown + b->algos_bytes, text, len);
-    for (size_t i = b->algos_bytes; i < b->algos_bytes + len; i++) {
-        grown[i] = grown[i] == ',' ? '\0' : grown[i];
-    }
-    b->algos = grown;
-    b->algos_bytes += len;
-    return QN_OK;
+    return qn_topology_names_add(&b->algos, text);
 }
 
 static int take_format(const struct qn_option *o, const char *text)
@@ -90,7 +77,7 @@ static const struct qn_option table[] = {
     QN_OPTION("cores", "LIST", qn_option_string, AT(cores),
               "one node on each of these cores, by number: 0-7,16"),
     QN_OPTION("algo", "NAME,...", take_algos, 0,
-              "topologies, as in quoin tree; no rings (all of them)"),
+              "topologies, as in quoin tree; rings for ack (all of them)"),
     QN_OPTION_COUNT("root", "N", AT(root),
                     "core at the root; with more nodes than cores: node", 0,
                     QN_CORE_NUMBER_MAX),
@@ -204,24 +191,51 @@ static int map_cores(struct qn_bcast *b)
 /* ---- topologies ---- */
 
 /* The request that a leaf of a broadcast sends first is counted, too. */
-static double predict(const struct qn_bcast *b, const struct qn_shape *s,
-                      double q)
+static void predict(const struct qn_bcast *b, struct qn_bcast_row *r, double q)
 {
     const struct qn_machine *m = b->mapping.m;
-    return b->kind->op == QN_COLLECTIVE_BROADCAST
-               ? qn_predict_published(m, s, b->kind->op, q)
-               : qn_predict(m, s, b->kind->op, q);
+    const struct qn_shape *s = &r->plan.down;
+    const enum qn_collective op = b->kind->op;
+    r->cycles = r->occupancy = (double)NAN;
+    if (!b->mapping.costs_known) {
+        return;
+    }
+    if (r->plan.ring != NULL) {
+        r->cycles = qn_topology_spec_cost(&r->plan, m, QN_GOAL_ACK, q);
+        r->occupancy = qn_diamond_ring_occupancy(m, r->plan.ring);
+        return;
+    }
+    r->cycles = op == QN_COLLECTIVE_BROADCAST
+                    ? qn_predict_published(m, s, op, q)
+                    : qn_predict(m, s, op, q);
+    r->occupancy = qn_plan_occupancy(m, s, s, (enum qn_goal)op);
+}
+
+/* The nodes of the topology: core i of the machine is node i. */
+static int place(const struct qn_bcast *b, struct qn_bcast_row *r)
+{
+    qn_node_t node[QN_NODES_MAX];
+    for (uint32_t i = 0; i < b->mapping.m->n; i++) {
+        node[i] = (qn_node_t)i;
+    }
+    return r->plan.ring != NULL
+               ? qn_operation_ring_members(&r->tree, r->plan.ring)
+               : qn_tree_place(&r->tree, &r->plan.down, node);
+}
+
+static bool runs(const struct qn_bcast *b, const char *name)
+{
+    return b->kind->op == QN_COLLECTIVE_ACK || strncmp(name, "ring", 4) != 0;
 }
 
 static int add(struct qn_bcast *b, const char *name,
                struct qn_topology_spec_opts *o)
 {
     struct qn_parse_error parse_error = {""};
-    qn_node_t node[QN_NODES_MAX];
     const struct qn_machine *m = b->mapping.m;
-    if (strncmp(name, "ring", 4) == 0) {
-        return fail(
-            b, "rings cannot be run, only predicted (quoin tree); name trees");
+    if (!runs(b, name)) {
+        return fail(b, "rings carry acknowledged broadcasts only (quoin bench "
+                       "ack); name trees");
     }
     if (b->count == QN_BCAST_MAX) {
         return fail(b, "too many topologies in --algo; give at most 64");
@@ -233,18 +247,11 @@ static int add(struct qn_bcast *b, const char *name,
                                                    : qn_strerror(err));
     }
     b->count++;
-    for (uint32_t i = 0; i < m->n; i++) {
-        node[i] = (qn_node_t)i;
-    }
-    err = qn_tree_place(&r->tree, &r->plan.down, node);
+    err = place(b, r);
     if (err == QN_OK) {
         err = qn_operation_result_init(&r->d, &r->tree, b->kind->op);
     }
-    bool know = b->mapping.costs_known;
-    r->cycles = know ? predict(b, &r->plan.down, o->q) : (double)NAN;
-    r->occupancy = know ? qn_plan_occupancy(m, &r->plan.down, &r->plan.down,
-                                            (enum qn_goal)b->kind->op)
-                        : (double)NAN;
+    predict(b, r, o->q);
     o->root = r->plan.root; /* the other topologies use it, too */
     return err == QN_OK ? 0 : fail(b, qn_strerror(err));
 }
@@ -263,16 +270,17 @@ static int add_all(struct qn_bcast *b)
                            "--cores, or see quoin machine");
         }
     }
-    int status = b->algos == NULL ? add(b, "auto", &o) : 0;
-    for (size_t at = 0; at < b->algos_bytes && status == 0;
-         at += strlen(b->algos + at) + 1) {
-        status = add(b, b->algos + at, &o);
+    const char *name = NULL;
+    const bool all = qn_topology_names_next(&b->algos, NULL) == NULL;
+    int status = all ? add(b, "auto", &o) : 0;
+    while (status == 0 &&
+           (name = qn_topology_names_next(&b->algos, name)) != NULL) {
+        status = add(b, name, &o);
     }
-    const char *name;
-    for (uint32_t i = 0; b->algos == NULL && status == 0 &&
-                         (name = qn_topology_spec_name_at(i)) != NULL;
+    for (uint32_t i = 0;
+         all && status == 0 && (name = qn_topology_spec_name_at(i)) != NULL;
          i++) {
-        status = strncmp(name, "ring", 4) != 0 ? add(b, name, &o) : 0;
+        status = runs(b, name) ? add(b, name, &o) : 0;
     }
     return status;
 }
@@ -288,6 +296,7 @@ static int measure_row(struct qn_bcast *b, struct qn_bcast_row *r)
         .core = b->mapping.core,
         .operation = {.op = b->kind->op,
                       .tree = pthread ? &b->row[0].tree : &r->tree,
+                      .ring = r->plan.ring,
                       .shared = b->shared,
                       .size = b->kind->size_max > 0 ? (uint32_t)b->size : 0,
                       .window = (uint32_t)b->window,
@@ -388,7 +397,7 @@ static void finish(struct qn_bcast *b)
     }
     qn_operation_result_fini(&b->pthread.d);
     qn_core_mapping_fini(&b->mapping);
-    free(b->algos);
+    qn_topology_names_fini(&b->algos);
     free(b->row);
 }
 

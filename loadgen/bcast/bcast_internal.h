@@ -9,6 +9,7 @@
 #include "loadgen/bcast/bcast_run.h"
 #include "loadgen/bcast/core_mapping.h"
 #include "loadgen/bcast/rank.h"
+#include "loadgen/topo/model/topology_names.h"
 #include "loadgen/topo/model/topology_spec.h"
 
 #define QN_BCAST_MAX QN_RANK_MAX /* topologies */
@@ -16,7 +17,7 @@
 /** One topology. */
 struct qn_bcast_row {
     struct qn_topology_spec plan;
-    struct qn_tree tree;
+    struct qn_tree tree;          /* of a ring: its members and root */
     double cycles;                /* predicted; NAN: unknown */
     double occupancy;             /* cycles of the busiest core; NAN: unknown */
     struct qn_operation_result d; /* measured */
@@ -41,8 +42,7 @@ struct qn_bcast {
     /* options */
     const struct qn_bcast_kind *kind;
     const char *machine, *cores, *format;
-    char *algos; /* names, each ends with 0; own */
-    size_t algos_bytes;
+    struct qn_topology_names algos;
     uint64_t nodes, root, size, window;
     double seconds;
     /* state */

@@ -392,11 +392,8 @@ static uint32_t window_of(const struct qn_operation_opts *o)
 static int open_sequenced(struct node *n)
 {
     struct qn_operation_tally *mine = &n->p->tally[n->self];
-    const struct qn_wiring_opts w = {.kind = QN_WIRING_ACKNOWLEDGED,
-                                     .down = n->o->tree,
-                                     .up = n->o->tree,
-                                     .self = n->self};
-    int rc = qn_wiring_tree(&mine->wiring, &w);
+    int rc =
+        qn_operation_wiring(&mine->wiring, n->o->tree, n->o->ring, n->self);
     if (rc != QN_OK) {
         return rc;
     }

@@ -75,7 +75,10 @@ static bool is_broadcast(const struct qn_operation_opts *o)
 
 static bool opts_ok(const struct qn_operation_opts *o)
 {
-    if (o->tree->n < 2) {
+    if (o->tree->n < 2 ||
+        (o->ring != NULL &&
+         (o->op != QN_COLLECTIVE_ACK || o->ring->o.n != o->tree->n ||
+          o->ring->core[0] != o->tree->root))) {
         return false;
     }
     if (o->op == QN_COLLECTIVE_2PC) {
@@ -103,6 +106,25 @@ uint32_t qn_operation_cells(const struct qn_operation_opts *o)
         }
     }
     return cells;
+}
+
+int qn_operation_wiring(struct qn_wiring **out, const struct qn_tree *tree,
+                        const struct qn_diamond_ring *ring, qn_node_t self)
+{
+    const struct qn_wiring_opts t = {
+        .kind = QN_WIRING_ACKNOWLEDGED, .down = tree, .up = tree, .self = self};
+    const struct qn_wiring_ring_opts r = {.ring = ring, .self = self};
+    return ring != NULL ? qn_wiring_ring(out, &r) : qn_wiring_tree(out, &t);
+}
+
+int qn_operation_ring_members(struct qn_tree *out,
+                              const struct qn_diamond_ring *ring)
+{
+    static qn_node_t order[QN_CORES_MAX];
+    for (uint32_t id = 0; id < ring->o.n; id++) {
+        order[id] = ring->core[id];
+    }
+    return qn_tree_build(out, "sequential", order, ring->o.n);
 }
 
 static int make_nodes(struct qn_operation *p)

@@ -3,7 +3,8 @@
 
 /**
  * The programs that nodes run to measure an operation over a tree: broadcast,
- * acknowledged broadcast, reduction, barrier, all-reduction, commit. What is
+ * acknowledged broadcast (also over a diamond ring), reduction, barrier,
+ * all-reduction, commit. What is
  * sent, awaited, checked and timed is here; threads, cores and channels are the
  * caller's. So the same programs run on threads (loadgen/bcast) and on the
  * simulated machine.
@@ -42,7 +43,9 @@
 
 #include "core/base/atomic.h"
 #include "core/base/histogram.h"
+#include "core/coll/wiring.h"
 #include "core/qp.h"
+#include "core/topo/diamond_ring.h"
 #include "core/topo/predict.h"
 #include "core/topo/tree.h"
 
@@ -59,25 +62,39 @@ typedef void qn_operation_barrier(void *ctx);
 
 struct qn_operation_opts {
     enum qn_collective op;
-    const struct qn_tree *tree; /* members 0 .. n-1, n > 1. Kept */
-    bool shared;                /* fewer cores than nodes: sleep */
-    uint32_t size;              /* bytes of a message; reduce: of the vector, a
-                                   multiple of 8 and at most 8 * QN_COLL_WORDS;
-                                   barrier: 0, or as for reduce; 2pc: unused */
-    uint32_t window;            /* operations (broadcast, ack); window * (size +
-                                   8) at most QN_OPERATION_LANE_BYTES */
-    double seconds;             /* of both parts together; longer if there would
-                                   be no result otherwise */
-    uint64_t least;             /* operations of each part, at least */
-    qn_a32 *stop;               /* end early when it is not 0; NULL: none */
+    const struct qn_tree *tree;         /* members 0 .. n-1, n > 1. Kept */
+    const struct qn_diamond_ring *ring; /* ack: over it; the tree then only says
+                                           the members and the root, and `core`
+                                           is the member of each id. Kept. NULL:
+                                           over the tree */
+    bool shared;                        /* fewer cores than nodes: sleep */
+    uint32_t size;   /* bytes of a message; reduce: of the vector, a
+                        multiple of 8 and at most 8 * QN_COLL_WORDS;
+                        barrier: 0, or as for reduce; 2pc: unused */
+    uint32_t window; /* operations (broadcast, ack); window * (size +
+                        8) at most QN_OPERATION_LANE_BYTES */
+    double seconds;  /* of both parts together; longer if there would
+                        be no result otherwise */
+    uint64_t least;  /* operations of each part, at least */
+    qn_a32 *stop;    /* end early when it is not 0; NULL: none */
     qn_operation_barrier *other; /* barrier: measure this one; NULL: ours */
     void *other_ctx;
 };
 
+/** The wiring of a member of an acknowledged broadcast, over a tree, or over a
+ *  ring if there is one. @return as qn_wiring_tree. */
+int qn_operation_wiring(struct qn_wiring **out, const struct qn_tree *tree,
+                        const struct qn_diamond_ring *ring, qn_node_t self);
+
+/** The members and the root of a ring, as a tree. @return QN_OK, or QN_EINVAL:
+ *  `core` is no map. */
+int qn_operation_ring_members(struct qn_tree *out,
+                              const struct qn_diamond_ring *ring);
+
 /** What a node runs on. All arrays are by node, [tree->n]. */
 struct qn_operation_end {
     qn_node_t self;
-    struct qn_qp **tree_qp;       /* along the edges of the tree */
+    struct qn_qp **tree_qp;       /* along the edges of the tree or ring */
     struct qn_qp **direct_qp;     /* broadcast: between the root and each leaf;
                                      else unused */
     struct qn_doorbell *doorbell; /* shared: its own */

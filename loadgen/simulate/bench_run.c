@@ -78,6 +78,7 @@ int qn_bench_run_do(struct qn_bench_run *m, const struct qn_bench_run_opts *o)
     const struct qn_operation_opts operation = {
         .op = o->op,
         .tree = o->tree,
+        .ring = o->ring,
         .size = o->size,
         .window = o->window,
         .seconds = 1e-9,
@@ -99,7 +100,8 @@ int qn_bench_run_do(struct qn_bench_run *m, const struct qn_bench_run_opts *o)
             &(struct qn_edges_opts){.transport = o->transport,
                                     .device = &measured.device,
                                     .lane = QN_LANE_TREE,
-                                    .tree = o->tree,
+                                    .tree = o->ring == NULL ? o->tree : NULL,
+                                    .ring = o->ring,
                                     .cells = qn_operation_cells(&operation)});
     }
     if (err == QN_OK && o->op == QN_COLLECTIVE_BROADCAST) {

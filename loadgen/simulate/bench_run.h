@@ -13,12 +13,13 @@
 struct qn_bench_run_opts {
     enum qn_collective op;
     const struct qn_transport *transport;
-    const struct qn_tree *tree; /* over the nodes 0 .. n-1, n > 1 */
-    struct qn_prices *prices;   /* for n nodes */
-    uint32_t size;              /* bytes of a message */
-    uint32_t window;            /* operations, of the throughput part */
-    uint64_t count;             /* operations of each part, at least */
-    uint64_t until_ns;          /* the run is cut off then */
+    const struct qn_tree *tree;         /* over the nodes 0 .. n-1, n > 1 */
+    const struct qn_diamond_ring *ring; /* as in operation.h */
+    struct qn_prices *prices;           /* for n nodes */
+    uint32_t size;                      /* bytes of a message */
+    uint32_t window;                    /* operations, of the throughput part */
+    uint64_t count;                     /* operations of each part, at least */
+    uint64_t until_ns;                  /* the run is cut off then */
     uint64_t seed;
     double jitter;
     const struct qn_sim_fault *fault; /* [faults] */

@@ -8,6 +8,7 @@
 #include "core/base/err.h"
 #include "core/coll/sequenced_broadcast.h"
 #include "core/group/group.h"
+#include "loadgen/operation/operation.h"
 #include "loadgen/simulate/virtual_internal.h"
 
 #define BUDGET 64u /* messages of a turn */
@@ -110,11 +111,8 @@ void qn_broadcast_node(uint32_t node)
 
 static int open_sequenced(struct qn_virtual_member *m, uint32_t node)
 {
-    const struct qn_wiring_opts w = {.kind = QN_WIRING_ACKNOWLEDGED,
-                                     .down = world->o->tree,
-                                     .up = world->o->tree,
-                                     .self = node};
-    int rc = qn_wiring_tree(&m->wiring, &w);
+    int rc =
+        qn_operation_wiring(&m->wiring, world->o->tree, world->o->ring, node);
     if (rc != QN_OK) {
         return rc;
     }

@@ -28,18 +28,7 @@ int qn_simulate_fail(const struct qn_simulate *s, const char *line)
 static int take_topologies(const struct qn_option *o, const char *text)
 {
     struct qn_simulate *s = o->to;
-    size_t len = strlen(text) + 1;
-    char *grown = realloc(s->topologies, s->topologies_bytes + len);
-    if (grown == NULL) {
-        return QN_ENOMEM;
-    }
-    memcpy(grown + s->topologies_bytes, text, len);
-    for (size_t i = s->topologies_bytes; i < s->topologies_bytes + len; i++) {
-        grown[i] = grown[i] == ',' ? '\0' : grown[i];
-    }
-    s->topologies = grown;
-    s->topologies_bytes += len;
-    return QN_OK;
+    return qn_topology_names_add(&s->topologies, text);
 }
 
 /* "kill:3@100us", "stop:3@10us-50us", "slow:3*4", "lines:3*2@10us". */
@@ -105,7 +94,7 @@ static const struct qn_option table[] = {
     QN_OPTION("cores", "LIST", qn_option_string, AT(cores),
               "one node on each of these cores, by number: 0-7,16"),
     QN_OPTION("topology", "NAME,...", take_topologies, 0,
-              "topologies, as in quoin tree; no rings (all of them)"),
+              "topologies, as in quoin tree; rings for ack (all of them)"),
     QN_OPTION("transport", "NAME", qn_option_string, AT(transport_name),
               "what carries messages: ump, ffq, ffq_shared; udn on a machine "
               "with queues of words (ump)"),
@@ -323,18 +312,19 @@ static int add_all(struct qn_simulate *s)
                    "--cores, or see quoin machine");
         }
     }
-    int status = s->topologies == NULL ? qn_simulate_add(s, "auto", &o) : 0;
-    for (size_t at = 0; at < s->topologies_bytes && status == 0;
-         at += strlen(s->topologies + at) + 1) {
-        status = qn_simulate_add(s, s->topologies + at, &o);
+    const char *name = NULL;
+    bool all = qn_topology_names_next(&s->topologies, NULL) == NULL;
+    int status = all ? qn_simulate_add(s, "auto", &o) : 0;
+    while (status == 0 &&
+           (name = qn_topology_names_next(&s->topologies, name)) != NULL) {
+        status = qn_simulate_add(s, name, &o);
     }
-    const char *name;
-    bool all = s->topologies == NULL && s->op != QN_VIRTUAL_CHANNEL;
+    all = all && s->op != QN_VIRTUAL_CHANNEL;
     for (uint32_t i = 0;
          all && status == 0 && (name = qn_topology_spec_name_at(i)) != NULL;
          i++) {
-        status =
-            strncmp(name, "ring", 4) != 0 ? qn_simulate_add(s, name, &o) : 0;
+        bool runs = s->op == QN_VIRTUAL_ACK || strncmp(name, "ring", 4) != 0;
+        status = runs ? qn_simulate_add(s, name, &o) : 0;
     }
     return status;
 }
@@ -443,7 +433,7 @@ int qn_simulate_command(int argc, char **argv)
         qn_timed_result_free(&s->row[i].run);
     }
     qn_machine_destroy(s->m);
-    free(s->topologies);
+    qn_topology_names_fini(&s->topologies);
     free(s);
     return status;
 }

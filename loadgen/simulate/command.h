@@ -12,6 +12,7 @@
 #include "loadgen/simulate/bench_run.h"
 #include "loadgen/simulate/terms.h"
 #include "loadgen/simulate/virtual.h"
+#include "loadgen/topo/model/topology_names.h"
 #include "loadgen/topo/model/topology_spec.h"
 
 #define QN_SIMULATE_ROWS 64u /* topologies */
@@ -34,8 +35,7 @@ struct qn_simulate {
     enum qn_virtual op;
     const char *machine, *cores, *plot, *trace, *transport_name;
     const struct qn_transport *transport; /* of that name */
-    char *topologies;                     /* names, each ends with 0; own */
-    size_t topologies_bytes;
+    struct qn_topology_names topologies;
     uint64_t nodes, root, size, count, window, seed;
     uint32_t warm; /* as in virtual.h; if alone */
     double jitter;

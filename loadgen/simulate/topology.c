@@ -85,7 +85,13 @@ static uint64_t gap_ns(const struct qn_simulate *s, double predicted_ns)
            GAP_LEAST;
 }
 
-static int run_alone(struct qn_simulate *s, const struct qn_tree *tree,
+/* What runs: a tree, or a ring and the tree that has its members. */
+struct way {
+    struct qn_tree tree;
+    const struct qn_diamond_ring *ring;
+};
+
+static int run_alone(struct qn_simulate *s, const struct way *way,
                      struct qn_prices *prices, struct qn_simulate_row *row,
                      struct qn_trace *trace)
 {
@@ -93,7 +99,8 @@ static int run_alone(struct qn_simulate *s, const struct qn_tree *tree,
     const struct qn_virtual_opts o = {
         .op = s->op,
         .transport = s->transport,
-        .tree = tree,
+        .tree = &way->tree,
+        .ring = way->ring,
         .prices = prices,
         .size = (uint32_t)s->size,
         .count = (uint32_t)s->count,
@@ -125,17 +132,18 @@ static int run_alone(struct qn_simulate *s, const struct qn_tree *tree,
 }
 
 /* Least of what `quoin bench` would count; a killed node ends the run. */
-static int run_as_bench(struct qn_simulate *s, const struct qn_tree *tree,
+static int run_as_bench(struct qn_simulate *s, const struct way *way,
                         struct qn_prices *prices, struct qn_simulate_row *row)
 {
     struct qn_bench_run m;
-    const double operations = 24.0 * tree->n + 4 * (double)s->count + 1000;
+    const double operations = 24.0 * s->m->n + 4 * (double)s->count + 1000;
     const double each =
-        (double)gap_ns(s, row->predicted_ns) + LOOK_NS * tree->n;
+        (double)gap_ns(s, row->predicted_ns) + LOOK_NS * s->m->n;
     const struct qn_bench_run_opts o = {
         .op = predicted[s->op],
         .transport = s->transport,
-        .tree = tree,
+        .tree = &way->tree,
+        .ring = way->ring,
         .prices = prices,
         .size = s->op == QN_VIRTUAL_BARRIER ? 0 : (uint32_t)s->size,
         .window = (uint32_t)s->window,
@@ -169,8 +177,8 @@ static bool is_alone(const struct qn_simulate *s)
     return s->alone || s->op == QN_VIRTUAL_CHANNEL;
 }
 
-static int run_tree(struct qn_simulate *s, const struct qn_tree *tree,
-                    struct qn_simulate_row *row)
+static int run_way(struct qn_simulate *s, const struct way *way,
+                   struct qn_simulate_row *row)
 {
     struct qn_prices *prices;
     int err = make_prices(s, &prices);
@@ -178,8 +186,8 @@ static int run_tree(struct qn_simulate *s, const struct qn_tree *tree,
         return err;
     }
     clock_t before = clock();
-    err = is_alone(s) ? run_alone(s, tree, prices, row, NULL)
-                      : run_as_bench(s, tree, prices, row);
+    err = is_alone(s) ? run_alone(s, way, prices, row, NULL)
+                      : run_as_bench(s, way, prices, row);
     s->host_s += (double)(clock() - before) / CLOCKS_PER_SEC;
     qn_prices_destroy(prices);
     return err;
@@ -187,7 +195,7 @@ static int run_tree(struct qn_simulate *s, const struct qn_tree *tree,
 
 /* Run the first topology once more, one operation at a time, and draw the
  * last. */
-static int draw(struct qn_simulate *s, const struct qn_tree *tree)
+static int draw(struct qn_simulate *s, const struct way *way)
 {
     struct qn_simulate_row row = s->row[0];
     struct qn_prices *prices;
@@ -198,7 +206,7 @@ static int draw(struct qn_simulate *s, const struct qn_tree *tree)
     }
     qn_trace_init(&trace);
     row.run = (struct qn_timed_result){0};
-    err = run_alone(s, tree, prices, &row, &trace);
+    err = run_alone(s, way, prices, &row, &trace);
     if (err == QN_OK) {
         write_pictures(s, &trace);
     }
@@ -208,17 +216,25 @@ static int draw(struct qn_simulate *s, const struct qn_tree *tree)
     return err;
 }
 
-static void predict(const struct qn_simulate *s, const struct qn_shape *shape,
+static void predict(const struct qn_simulate *s,
+                    const struct qn_topology_spec *plan,
                     struct qn_simulate_row *row)
 {
+    const struct qn_shape *shape = &plan->down;
     bool requested = s->op == QN_VIRTUAL_BROADCAST && !is_alone(s);
-    double q = qn_simulate_queued(s);
-    double cycles = requested
-                        ? qn_predict_published(s->m, shape, predicted[s->op], q)
-                        : qn_predict(s->m, shape, predicted[s->op], q);
     bool acks = s->op == QN_VIRTUAL_ACK;
+    double q = qn_simulate_queued(s), cycles, busy;
+    if (plan->ring != NULL) {
+        cycles = qn_topology_spec_cost(plan, s->m, QN_GOAL_ACK, q);
+        busy = qn_diamond_ring_occupancy(s->m, plan->ring);
+    } else {
+        cycles = requested
+                     ? qn_predict_published(s->m, shape, predicted[s->op], q)
+                     : qn_predict(s->m, shape, predicted[s->op], q);
+        busy = qn_predict_occupancy(s->m, shape, acks, NULL);
+    }
     row->predicted_ns = cycles / s->ghz;
-    row->bound = 1e9 * s->ghz / qn_predict_occupancy(s->m, shape, acks, NULL);
+    row->bound = 1e9 * s->ghz / busy;
     row->median_ns = (double)NAN;
     row->p99_ns = (double)NAN;
     row->rate = (double)NAN;
@@ -237,16 +253,30 @@ double qn_simulate_queued(const struct qn_simulate *s)
     return s->terms.queued > 0 ? s->terms.queued : 1;
 }
 
+/* Node i runs on the core of index i. */
+static int find_way(struct way *way, const struct qn_simulate *s,
+                    const struct qn_topology_spec *plan)
+{
+    static qn_node_t node[QN_CORES_MAX];
+    for (uint32_t i = 0; i < s->m->n; i++) {
+        node[i] = i;
+    }
+    way->ring = plan->ring;
+    return plan->ring != NULL
+               ? qn_operation_ring_members(&way->tree, plan->ring)
+               : qn_tree_place(&way->tree, &plan->down, node);
+}
+
 int qn_simulate_add(struct qn_simulate *s, const char *name,
                     struct qn_topology_spec_opts *o)
 {
-    static struct qn_tree tree;
-    static qn_node_t node[QN_CORES_MAX];
+    static struct way way;
     struct qn_topology_spec plan;
     struct qn_parse_error parse_error = {""};
-    if (strncmp(name, "ring", 4) == 0) {
+    if (strncmp(name, "ring", 4) == 0 && s->op != QN_VIRTUAL_ACK) {
         return qn_simulate_fail(
-            s, "rings are only predicted yet (quoin tree); name trees");
+            s, "rings carry acknowledged broadcasts only (quoin sim ack); name "
+               "trees");
     }
     if (s->rows == QN_SIMULATE_ROWS) {
         return qn_simulate_fail(s, "too many topologies; give at most 64");
@@ -259,15 +289,12 @@ int qn_simulate_add(struct qn_simulate *s, const char *name,
     }
     struct qn_simulate_row *row = &s->row[s->rows];
     snprintf(row->name, sizeof row->name, "%s", plan.name);
-    for (uint32_t i = 0; i < s->m->n; i++) {
-        node[i] = i;
-    }
-    predict(s, &plan.down, row);
+    predict(s, &plan, row);
     o->root = plan.root; /* the other topologies use it, too */
-    err = qn_tree_place(&tree, &plan.down, node);
-    err = err == QN_OK ? run_tree(s, &tree, row) : err;
+    err = find_way(&way, s, &plan);
+    err = err == QN_OK ? run_way(s, &way, row) : err;
     if (err == QN_OK && s->rows == 0 && (s->plot != NULL || s->trace != NULL)) {
-        err = draw(s, &tree);
+        err = draw(s, &way);
     }
     qn_topology_spec_fini(&plan);
     if (s->transport->device != NULL) { /* its messages go another way */

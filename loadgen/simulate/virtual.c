@@ -101,7 +101,8 @@ static int prepare(struct qn_virtual_result *r, const struct qn_virtual_opts *o)
             &world->net,
             &(struct qn_edges_opts){.transport = o->transport,
                                     .device = &world->device,
-                                    .tree = o->tree,
+                                    .tree = o->ring == NULL ? o->tree : NULL,
+                                    .ring = o->ring,
                                     .cells = CELLS,
                                     .msg_max = QN_VIRTUAL_SIZE_MAX +
                                                QN_COLL_HEAD_BYTES});
@@ -148,8 +149,9 @@ static void collect(struct qn_virtual_result *r)
 static bool opts_good(const struct qn_virtual_opts *o)
 {
     return o->op < QN_VIRTUALS && qn_tree_check(o->tree) == QN_OK &&
-           o->tree->n > 1 && o->count >= 1 && o->gap_ns >= 1 &&
-           o->size >= QN_VIRTUAL_SIZE_MIN && o->size <= QN_VIRTUAL_SIZE_MAX;
+           o->tree->n > 1 && (o->ring == NULL || o->op == QN_VIRTUAL_ACK) &&
+           o->count >= 1 && o->gap_ns >= 1 && o->size >= QN_VIRTUAL_SIZE_MIN &&
+           o->size <= QN_VIRTUAL_SIZE_MAX;
 }
 
 int qn_virtual_run(struct qn_virtual_result *r, const struct qn_virtual_opts *o)

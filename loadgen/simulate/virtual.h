@@ -23,6 +23,7 @@
 
 #include "core/qp.h"
 #include "core/sim/timed/timed.h"
+#include "core/topo/diamond_ring.h"
 #include "core/topo/tree.h"
 #include "loadgen/simulate/trace.h"
 
@@ -47,9 +48,10 @@ const char *qn_virtual_name(uint32_t op);
 struct qn_virtual_opts {
     enum qn_virtual op;
     const struct qn_transport *transport;
-    const struct qn_tree *tree; /* over the nodes 0 .. n-1, n > 1 */
-    struct qn_prices *prices;   /* for n nodes */
-    uint32_t size;              /* bytes of a message */
+    const struct qn_tree *tree;         /* over the nodes 0 .. n-1, n > 1 */
+    const struct qn_diamond_ring *ring; /* ack: as in operation.h */
+    struct qn_prices *prices;           /* for n nodes */
+    uint32_t size;                      /* bytes of a message */
     uint32_t warm;   /* operations before the first that counts; 0: two uses of
                         each cell that is in use */
     uint32_t count;  /* operations that count, at least 1 */

@@ -19,6 +19,7 @@ struct run {
     bool pthread;
     uint64_t least;
     uint32_t size; /* barrier: of an all-reduction; 0: a barrier */
+    const struct qn_diamond_ring *ring;
 };
 
 static struct qn_bcast_run_opts opts(const struct run *r,
@@ -32,6 +33,7 @@ static struct qn_bcast_run_opts opts(const struct run *r,
         .transport = t,
         .operation = {.op = r->op,
                       .tree = tree,
+                      .ring = r->ring,
                       .shared = r->shared,
                       .size = r->op == QN_COLLECTIVE_REDUCE    ? 48
                               : r->op == QN_COLLECTIVE_BARRIER ? r->size
@@ -50,6 +52,9 @@ static void run(const struct run *r)
         order[i] = (i + r->n / 2) % r->n;
     }
     cr_assert_eq(qn_tree_build(&tree, r->shape, order, r->n), QN_OK);
+    if (r->ring != NULL) {
+        cr_assert_eq(qn_operation_ring_members(&tree, r->ring), QN_OK);
+    }
     FOR_EACH_TRANSPORT(t)
     {
         struct qn_operation_result result;
@@ -74,36 +79,65 @@ Test(operation_nodes, each_operation_over_each_shape_with_sleeping_nodes,
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(operations); i++) {
         for (uint32_t s = 0; qn_tree_name_at(s) != NULL; s++) {
             run(&(struct run){operations[i], qn_tree_name_at(s), 5, true, false,
-                              0, 0});
+                              0, 0, NULL});
         }
     }
+}
+
+static void run_ring(uint32_t n, uint32_t k, bool full, bool shared)
+{
+    const struct qn_diamond_ring_opts o = {.n = n, .k = k, .full = full};
+    struct qn_diamond_ring *ring;
+    cr_assert_eq(qn_diamond_ring_create(&ring, &o), QN_OK);
+    for (uint32_t id = 0; id < n; id++) { /* the root is node 1 */
+        ring->core[id] = (uint16_t)((id + 1) % n);
+    }
+    run(&(struct run){.op = QN_COLLECTIVE_ACK,
+                      .shape = "sequential",
+                      .n = n,
+                      .shared = shared,
+                      .ring = ring});
+    qn_diamond_ring_destroy(ring);
+}
+
+Test(operation_nodes, acknowledged_broadcasts_over_rings, .timeout = 120)
+{
+    run_ring(5, 1, false, true);
+    run_ring(5, 2, true, true);
+    run_ring(6, 2, true, true); /* two links between two nodes */
+    run_ring(2, 2, false, false);
 }
 
 Test(operation_nodes, each_operation_with_two_polling_nodes, .timeout = 120)
 {
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(operations); i++) {
-        run(&(struct run){operations[i], "sequential", 2, false, false, 0, 0});
+        run(&(struct run){operations[i], "sequential", 2, false, false, 0, 0,
+                          NULL});
     }
 }
 
 Test(operation_nodes, all_reductions_with_sleeping_and_polling_nodes,
      .timeout = 120)
 {
-    run(&(struct run){QN_COLLECTIVE_BARRIER, "binary", 5, true, false, 0, 48});
-    run(&(struct run){QN_COLLECTIVE_BARRIER, "binary", 2, false, false, 0, 8});
+    run(&(struct run){QN_COLLECTIVE_BARRIER, "binary", 5, true, false, 0, 48,
+                      NULL});
+    run(&(struct run){QN_COLLECTIVE_BARRIER, "binary", 2, false, false, 0, 8,
+                      NULL});
 }
 
 Test(operation_nodes, as_many_operations_as_are_asked_for, .timeout = 120)
 {
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(operations); i++) {
-        run(&(struct run){operations[i], "binary", 3, true, false, 700, 0});
+        run(&(struct run){operations[i], "binary", 3, true, false, 700, 0,
+                          NULL});
     }
 }
 
 Test(operation_nodes, the_barrier_of_the_threads_library_beside_ours,
      .timeout = 60)
 {
-    run(&(struct run){QN_COLLECTIVE_BARRIER, "binary", 4, true, true, 0, 0});
+    run(&(struct run){QN_COLLECTIVE_BARRIER, "binary", 4, true, true, 0, 0,
+                      NULL});
 }
 
 /* A stop before the start: each part ends after what it needs for a result. */
@@ -114,7 +148,8 @@ Test(operation_nodes, an_interrupted_run_ends, .timeout = 60)
     struct qn_tree tree;
     cr_assert_eq(qn_tree_build(&tree, "binary", order, 3), QN_OK);
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(operations); i++) {
-        const struct run r = {operations[i], "binary", 3, true, false, 0, 0};
+        const struct run r = {operations[i], "binary", 3, true,
+                              false,         0,        0, NULL};
         struct qn_operation_result result;
         struct qn_bcast_run_opts o = opts(&r, qn_transport_at(0), &tree);
         o.operation.seconds = 3600;
@@ -145,6 +180,21 @@ Test(operation_nodes, options_that_no_program_has_are_refused)
     o.window = 64;
     o.size = 4096;
     cr_assert_eq(qn_operation_create(&p, &o, &result), QN_EINVAL);
+    struct qn_diamond_ring *ring;
+    const struct qn_diamond_ring_opts two = {.n = 2, .k = 1};
+    cr_assert_eq(qn_diamond_ring_create(&ring, &two), QN_OK);
+    o = (struct qn_operation_opts){.op = QN_COLLECTIVE_BROADCAST,
+                                   .tree = &tree,
+                                   .ring = ring,
+                                   .size = 8,
+                                   .window = 1};
+    cr_assert_eq(qn_operation_create(&p, &o, &result), QN_EINVAL, "no ack");
+    o.op = QN_COLLECTIVE_ACK;
+    ring->core[0] = 1;
+    ring->core[1] = 0;
+    cr_assert_eq(qn_operation_create(&p, &o, &result), QN_EINVAL, "the root");
+    qn_diamond_ring_destroy(ring);
+    o.ring = NULL;
     cr_assert_eq(qn_tree_build(&tree, "binary", order, 1), QN_OK);
     o.op = QN_COLLECTIVE_2PC;
     cr_assert_eq(qn_operation_create(&p, &o, &result), QN_EINVAL, "alone");

@@ -57,6 +57,11 @@ with tempfile.NamedTemporaryFile("w", suffix=".csv") as chain:
     made = complete("ack", "--size", "500", "--window", "8", "--algo",
                     "auto," + chain.name + ",binary", "--root", "0")
 assert len(made["topologies"]) == 3, made
+made = complete("ack", "--algo", "ring:k=2,ring:k=1,full,companion,tree:k=2",
+                "--root", "1")
+assert [r["topology"] for r in made["topologies"]] == [
+    "ring:k=2", "ring:k=1,full,companion", "tree:k=2"], made
+assert made["root"] == 1, made
 made = complete("reduce", "--size", "48", "--algo", "auto,sequential,binary")
 assert made["size"] == 48 and made["window"] is None, made
 assert "pthread_barrier" not in made, made

@@ -48,6 +48,23 @@ class Results(unittest.TestCase):
                 self.assertFalse(t["incomplete"])
                 self.assertGreater(t["latency_ratio"], 0.9, t)
                 self.assertLess(t["latency_ratio"], 1.25, t)
+            self.assertEqual("ring:k=2" in names, operation == "ack")
+
+    def test_rings_run_as_predicted_and_are_drawn(self):
+        with tempfile.TemporaryDirectory() as folder:
+            plot = folder + "/ring.svg"
+            t = result("ack", "--machine", machine("syn_8x4x1"), "--alone",
+                       "--topology", "ring:k=2,full,companion,tree:k=2",
+                       "--plot", plot)["topologies"]
+            xml.etree.ElementTree.parse(plot)
+        self.assertEqual([x["topology"] for x in t],
+                         ["ring:k=2,full,companion", "tree:k=2"])
+        self.assertAlmostEqual(t[0]["latency_ratio"], 1, delta=0.1)
+        t = result("ack", "--machine", tiled("tilegx_8036.json"),
+                   "--transport", "udn", "--topology",
+                   "ring:k=1,map=identity")["topologies"][0]
+        self.assertEqual((t["wrong"], t["incomplete"]), (0, False))
+        self.assertIsNone(t["predicted_ns"])
 
     def test_the_same_seed_gives_the_same_run(self):
         args = ("ack", "--machine", machine("threadripper_1950x_1x16"),
