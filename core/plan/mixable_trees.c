@@ -15,6 +15,8 @@
  */
 #include "core/plan/mixable_trees.h"
 
+#include <math.h>
+
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
@@ -99,7 +101,7 @@ static void exact(const struct ranks *r, struct qn_edges *e)
     }
 }
 
-/* ---- greedy -------------------------------------------------------------- */
+/* ---- starts of a search -------------------------------------------------- */
 
 static void greedy(const struct ranks *r, struct qn_edges *e)
 {
@@ -125,6 +127,15 @@ static void greedy(const struct ranks *r, struct qn_edges *e)
     }
 }
 
+#define ARITY 4u
+
+static void balanced(const struct ranks *r, struct qn_edges *e)
+{
+    for (uint32_t v = 1; v < r->n; v++) {
+        qn_edges_add(e, (v - 1) / ARITY, v);
+    }
+}
+
 /* ---- by costs ------------------------------------------------------------ */
 
 static bool usable(const struct qn_machine *costs, const qn_node_t *order,
@@ -138,6 +149,40 @@ static bool usable(const struct qn_machine *costs, const qn_node_t *order,
     return n > 0 && n <= QN_NODES_MAX;
 }
 
+static int place(struct qn_tree *t, const struct ranks *r,
+                 const struct qn_edges *e)
+{
+    struct qn_shape s;
+    int err = qn_shape_from_edges(&s, e, 0);
+    QN_ASSERT(err == QN_OK);
+    return qn_tree_place(t, &s, r->order);
+}
+
+/* Each start ends in a local optimum of its own: where cores have no hierarchy,
+ * in others than the greedy one's. */
+static int searched(struct qn_tree *t, const struct ranks *r)
+{
+    void (*const start[])(const struct ranks *, struct qn_edges *) = {greedy,
+                                                                      balanced};
+    double fastest = INFINITY;
+    int err = QN_OK;
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(start) && err == QN_OK; i++) {
+        struct qn_tree found;
+        struct qn_edges e;
+        qn_edges_init(&e, r->n);
+        start[i](r, &e);
+        (void)qn_mixable_climb(&e, r->costs, r->order, QN_MIXABLE_CLIMB_MOVES);
+        err = place(&found, r, &e);
+        double takes =
+            err == QN_OK ? qn_mixable_tree_latency(&found, r->costs) : INFINITY;
+        if (takes < fastest) {
+            fastest = takes;
+            *t = found;
+        }
+    }
+    return err;
+}
+
 int qn_mixable_tree_build(struct qn_tree *t, const struct qn_machine *costs,
                           const qn_node_t *order, uint32_t n)
 {
@@ -146,17 +191,12 @@ int qn_mixable_tree_build(struct qn_tree *t, const struct qn_machine *costs,
     }
     struct ranks r = {costs, order, n};
     struct qn_edges e;
-    struct qn_shape s;
-    qn_edges_init(&e, n);
-    if (n <= QN_MIXABLE_TREE_EXACT) {
-        exact(&r, &e);
-    } else {
-        greedy(&r, &e);
-        (void)qn_mixable_climb(&e, costs, order, QN_MIXABLE_CLIMB_MOVES);
+    if (n > QN_MIXABLE_TREE_EXACT) {
+        return searched(t, &r);
     }
-    int err = qn_shape_from_edges(&s, &e, 0);
-    QN_ASSERT(err == QN_OK);
-    return qn_tree_place(t, &s, order);
+    qn_edges_init(&e, n);
+    exact(&r, &e);
+    return place(t, &r, &e);
 }
 
 /* ---- a given tree -------------------------------------------------------- */

@@ -24,16 +24,17 @@
 #define QN_MIXABLE_TREE_EXACT 10u /* members; above it, searched */
 
 /**
- * Up to QN_MIXABLE_TREE_EXACT members the best of these trees. Else one that
- * repeatedly informs the member that can be informed first, improved by local
- * search (mixable_climb.h).
+ * Up to QN_MIXABLE_TREE_EXACT members the best of these trees. Else the faster
+ * of two that local search (mixable_climb.h) has improved: one that repeatedly
+ * informs the member that can be informed first, and a balanced one of four
+ * children.
  *
  * @param t        Filled; untouched on failure.
  * @param costs    Between nodes: index i is node i. Borrowed.
  * @param order    [n] distinct nodes below costs->n; order[0] is the root.
  * @param n        1 .. QN_NODES_MAX.
  * @return QN_OK, QN_EINVAL. Exact O(3^n); else O(n^3), and at most
- *         QN_MIXABLE_CLIMB_MOVES trees.
+ *         QN_MIXABLE_CLIMB_MOVES trees from each of the two.
  */
 int qn_mixable_tree_build(struct qn_tree *t, const struct qn_machine *costs,
                           const qn_node_t *order, uint32_t n);

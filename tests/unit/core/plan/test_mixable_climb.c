@@ -176,3 +176,22 @@ Test(mixable_climb, a_group_of_twelve_gets_nearly_the_best_tree)
         qn_machine_destroy(all);
     }
 }
+
+/* Both starts of a search are made, and the faster end is taken. */
+Test(mixable_climb, a_larger_group_has_no_slower_tree_than_from_a_balanced_one)
+{
+    for (uint32_t seed = 1; seed <= 10; seed++) {
+        struct qn_machine *m = scattered(16, seed);
+        qn_node_t order[16];
+        struct qn_tree t;
+        for (uint32_t i = 0; i < m->n; i++) {
+            order[i] = i;
+        }
+        struct qn_edges e = start("tree:k=4", m->n);
+        (void)climb(&e, m, QN_MIXABLE_CLIMB_MOVES);
+        cr_assert_eq(qn_mixable_tree_build(&t, m, order, m->n), QN_OK);
+        cr_assert_leq(qn_mixable_tree_latency(&t, m),
+                      latency(m, &e) * (1 + 1e-6), "seed %u", seed);
+        qn_machine_destroy(m);
+    }
+}
