@@ -358,6 +358,10 @@ static int run(struct qn_simulate *s)
     return status;
 }
 
+#define OPERATIONS                                                             \
+    "broadcast, ack, reduce, allreduce, barrier, 2pc, channel, commit or "     \
+    "replay"
+
 static int find_operation(const char *name)
 {
     for (uint32_t i = 0; i < QN_VIRTUALS; i++) {
@@ -380,9 +384,7 @@ static int take_operation(struct qn_simulate *s, int argc, char **argv,
     }
     int op = find_operation(name);
     if (op < 0) {
-        fprintf(stderr,
-                "quoin sim: %s%s%s; the first word is broadcast, ack, reduce, "
-                "allreduce, barrier or 2pc\n",
+        fprintf(stderr, "quoin sim: %s%s%s; the first word is " OPERATIONS "\n",
                 *name == '\0' ? "no operation" : "unknown operation '", name,
                 *name == '\0' ? "" : "'");
         return 2;
@@ -405,9 +407,7 @@ static int command(struct qn_simulate *s, int argc, char **argv)
         return status;
     }
     return named ? run(s)
-                 : qn_simulate_fail(s, "name an operation first: broadcast, "
-                                       "ack, reduce, allreduce, barrier "
-                                       "or 2pc");
+                 : qn_simulate_fail(s, "name an operation first: " OPERATIONS);
 }
 
 int qn_simulate_command(int argc, char **argv)

@@ -1,29 +1,16 @@
 /*
  * `quoin sim commit`: 1Paxos on a described machine, with clients and faults.
  */
-#include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "loadgen/base/options.h"
-#include "loadgen/simulate/command.h"
-#include "loadgen/simulate/commit/commit.h"
+#include "loadgen/base/output_path.h"
 #include "loadgen/simulate/commit/profile.h"
-
-struct commit {
-    const char *machine, *acceptor, *topology;
-    uint64_t replicas, clients, client_ns, size, batch, load_us, warm_us,
-        death_us, seed;
-    double reads, jitter;
-    uint64_t origin; /* clients at this replica only; QN_NODES_MAX: at all */
-    struct qn_simulate_terms terms;
-    bool near, software, bare, json, broadcast, profile;
-    struct qn_sim_fault fault[8];
-    uint32_t faults;
-};
+#include "loadgen/simulate/commit_command.h"
+#include "loadgen/simulate/timeline/trace.h"
 
 static int fail(const char *line)
 {
@@ -33,26 +20,30 @@ static int fail(const char *line)
 
 static int take_fault(const struct qn_option *o, const char *text)
 {
-    struct commit *c = o->to;
+    struct qn_commit_command *c = o->to;
     if (c->faults == QN_ARRAY_COUNT(c->fault)) {
         return QN_EINVAL;
     }
     return qn_simulate_fault(&c->fault[c->faults++], text) ? QN_OK : QN_EINVAL;
 }
 
-#define AT(member)       offsetof(struct commit, member)
-#define AT_TERMS(member) offsetof(struct commit, terms.member)
+#define AT(member)       offsetof(struct qn_commit_command, member)
+#define AT_TERMS(member) offsetof(struct qn_commit_command, terms.member)
 
 static const struct qn_option table[] = {
     QN_OPTION("machine", "PATH", qn_option_string, AT(machine),
               "machine: a file or folder as in quoin tree (required)"),
     QN_OPTION_COUNT("replicas", "N", AT(replicas),
                     "replicas, each on a core of its own (3)", 2, QN_NODES_MAX),
+    QN_OPTION_COUNT("nodes", "N", AT(replicas),
+                    "the same, as other operations have it", 2, QN_NODES_MAX),
     QN_OPTION("acceptor", "KIND", qn_option_string, AT(acceptor),
               "memory (default) or process"),
     QN_OPTION("topology", "NAME", qn_option_string, AT(topology),
               "tree of decided commands: auto (planned for latency; default), "
               "stream (for throughput), or sequential, binary, fibonacci"),
+    QN_OPTION("transport", "NAME", qn_option_string, AT(transport_name),
+              "what carries messages: ump, ffq, ffq_shared (ump)"),
     QN_OPTION("near", NULL, qn_option_flag, AT(near),
               "cores beside each other; else dealt over the memory nodes"),
     QN_OPTION_COUNT("clients", "N", AT(clients),
@@ -92,95 +83,19 @@ static const struct qn_option table[] = {
               "also where the time of each replica went, and the cache lines "
               "that took the most"),
     QN_OPTION("json", NULL, qn_option_flag, AT(json), "print a JSON object"),
+    QN_OPTION("plot", "FILE.svg", qn_option_string, AT(plot),
+              "draw the first 3 us that are measured; with faults, those that "
+              "begin 1 us before the first of them"),
+    QN_OPTION("trace", "FILE.json", qn_option_string, AT(trace),
+              "write all that is measured as a trace file for Perfetto or "
+              "chrome://tracing"),
 };
 
-static uint64_t transfers(const struct qn_timed_result *m)
+static bool fill(struct qn_commit_command *c, struct qn_sim_commit_opts *o)
 {
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < m->nodes; i++) {
-        sum += m->node[i].reads + m->node[i].writes;
-    }
-    return sum;
-}
-
-static double per_slot(const struct qn_sim_commit_result *r, uint64_t n)
-{
-    return r->slots == 0 ? 0 : (double)n / (double)r->slots;
-}
-
-static void write_text(const struct commit *c, const struct qn_machine *m,
-                       const struct qn_sim_commit_result *r)
-{
-    const uint64_t ns = c->load_us * 1000;
-    printf("%s on %s, %u replicas, %s acceptor, tree %s, %u clients each, "
-           "seed %llu\n",
-           c->broadcast ? "broadcast" : "commit", m->name,
-           (unsigned)c->replicas, c->acceptor, c->topology,
-           (unsigned)c->clients, (unsigned long long)c->seed);
-    printf("commit  median %llu ns, p99 %llu ns, %.0f per second\n",
-           (unsigned long long)qn_histogram_quantile(r->commit, 0.5),
-           (unsigned long long)qn_histogram_quantile(r->commit, 0.99),
-           qn_sim_per_second(r->commits, ns));
-    if (r->everywhere->count > 0) {
-        printf("applied by all replicas: median %llu ns\n",
-               (unsigned long long)qn_histogram_quantile(r->everywhere, 0.5));
-    }
-    if (c->reads > 0) {
-        printf("read    median %llu ns, p99 %llu ns, %.0f per second\n",
-               (unsigned long long)qn_histogram_quantile(r->read, 0.5),
-               (unsigned long long)qn_histogram_quantile(r->read, 0.99),
-               qn_sim_per_second(r->reads, ns));
-    }
-    printf("slot    %.2f commands, %.1f lines moved, %.0f commands per second "
-           "sustained, %llu missed\n",
-           per_slot(r, r->commands), per_slot(r, transfers(&r->machine)),
-           qn_sim_sustained(r), (unsigned long long)r->missed);
-    if (c->broadcast) {
-        printf("hash %016llx\n", (unsigned long long)r->machine.hash);
-        return;
-    }
-    printf("outage  %.1f us without a new command at any living replica, %llu "
-           "changes of roles\n",
-           (double)r->outage_ns / 1000, (unsigned long long)r->failovers);
-    printf("history %s; hash %016llx\n",
-           r->broken == NULL ? "all invariants held" : r->broken,
-           (unsigned long long)r->machine.hash);
-}
-
-static int write_json(const struct commit *c, const struct qn_machine *m,
-                      const struct qn_sim_commit_result *r)
-{
-    const uint64_t ns = c->load_us * 1000;
-    char hash[20];
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->machine.hash);
-    json_t *all = json_pack(
-        "{s:s, s:s, s:I, s:s, s:s, s:I, s:I, s:f, s:I, s:f, s:f, s:f, s:f, "
-        "s:I, s:I, s:I, s:f, s:b, s:s, s:s}",
-        "sim", c->broadcast ? "broadcast" : "commit", "machine", m->name,
-        "replicas", (json_int_t)c->replicas, "acceptor", c->acceptor,
-        "topology", c->topology, "median_ns",
-        (json_int_t)qn_histogram_quantile(r->commit, 0.5), "p99_ns",
-        (json_int_t)qn_histogram_quantile(r->commit, 0.99), "per_second",
-        qn_sim_per_second(r->commits, ns), "read_median_ns",
-        (json_int_t)qn_histogram_quantile(r->read, 0.5), "reads_per_second",
-        qn_sim_per_second(r->reads, ns), "commands_per_slot",
-        per_slot(r, r->commands), "lines_per_slot",
-        per_slot(r, transfers(&r->machine)), "outage_us",
-        (double)r->outage_ns / 1000, "failovers", (json_int_t)r->failovers,
-        "missed", (json_int_t)r->missed, "everywhere_median_ns",
-        (json_int_t)qn_histogram_quantile(r->everywhere, 0.5),
-        "sustained_per_second", qn_sim_sustained(r), "held", r->broken == NULL,
-        "broken", r->broken == NULL ? "" : r->broken, "hash", hash);
-    bool bad = all == NULL || json_dumpf(all, stdout, JSON_INDENT(2)) != 0 ||
-               fputc('\n', stdout) == EOF;
-    json_decref(all);
-    return bad ? 1 : 0;
-}
-
-static bool fill(const struct commit *c, const struct qn_machine *m,
-                 struct qn_sim_commit_opts *o)
-{
-    o->machine = m;
+    o->machine = c->m;
+    o->tiled = c->is_tiled ? &c->tiled : NULL;
+    o->transport = c->transport;
     o->replicas = (uint32_t)c->replicas;
     o->memory = strcmp(c->acceptor, "memory") == 0;
     o->tree = strcmp(c->topology, "auto") == 0     ? QN_SIM_TREE_COSTS
@@ -203,15 +118,26 @@ static bool fill(const struct commit *c, const struct qn_machine *m,
     return o->memory || strcmp(c->acceptor, "process") == 0;
 }
 
+/* Lanes need coherent memory and nothing else. */
+static const char *find_transport(struct qn_commit_command *c)
+{
+    c->transport = qn_transport_find(c->transport_name);
+    return c->transport != NULL && c->transport->device == NULL
+               ? NULL
+               : "--transport: replicas commit over lanes here; choose ump, "
+                 "ffq "
+                 "or ffq_shared";
+}
+
 /* @return what is wrong with the options; NULL. */
-static const char *wrong(const struct commit *c, const struct qn_machine *m)
+static const char *wrong(const struct qn_commit_command *c)
 {
     for (uint32_t i = 0; i < c->faults; i++) {
         if (c->fault[i].node >= c->replicas) {
             return "--fault: no such replica; they are numbered from 0";
         }
     }
-    if (!qn_machine_has_costs(m) || m->n < c->replicas) {
+    if (!qn_machine_has_costs(c->m) || c->m->n < c->replicas) {
         return "the machine has fewer cores than replicas, or no costs";
     }
     if (c->origin >= c->replicas && c->origin != QN_NODES_MAX) {
@@ -223,13 +149,100 @@ static const char *wrong(const struct commit *c, const struct qn_machine *m)
     if (c->profile && c->json) {
         return "--profile is a text; leave --json out";
     }
+    if (c->is_tiled && (c->bare || qn_simulate_terms_any(&c->terms))) {
+        return "--bare and the optional terms are for coherent machines; leave "
+               "them out";
+    }
     return qn_simulate_terms_wrong(&c->terms);
 }
 
-static int run(const struct commit *c, struct qn_sim_commit_opts *o,
-               struct qn_sim_profile *profile)
+static int check_paths(const struct qn_commit_command *c)
+{
+    static const char program[] = "quoin sim commit",
+                      what[] = "name a file in it";
+    int status = c->plot == NULL
+                     ? 0
+                     : qn_output_path_check(program, "plot", c->plot, what);
+    return status != 0 || c->trace == NULL
+               ? status
+               : qn_output_path_check(program, "trace", c->trace, what);
+}
+
+/* ---- what is recorded ---- */
+
+#define PLOTTED (3000 * QN_PS_PER_NS)
+#define BEFORE  (1000 * QN_PS_PER_NS) /* a fault */
+
+struct recorded {
+    struct qn_sim_profile *profile; /* NULL: not wanted */
+    bool plots, traces;
+    struct qn_trace plot, trace;
+};
+
+static void record(void *ctx, const struct qn_timed_event *e)
+{
+    struct recorded *r = ctx;
+    if (r->profile != NULL) {
+        qn_sim_profile_event(r->profile, e);
+    }
+    if (r->plots) {
+        qn_trace_add(&r->plot, e);
+    }
+    if (r->traces) {
+        qn_trace_add(&r->trace, e);
+    }
+}
+
+static void begin_traces(struct recorded *r, const struct qn_sim_commit_opts *o)
+{
+    qn_ps_t from = o->warm_ns * QN_PS_PER_NS, first = QN_PS_NEVER;
+    for (uint32_t i = 0; i < o->faults; i++) {
+        first = QN_MIN(first, o->fault[i].from_ns * QN_PS_PER_NS);
+    }
+    qn_trace_init(&r->plot);
+    qn_trace_init(&r->trace);
+    qn_trace_begin(&r->trace, from, from + o->load_ns * QN_PS_PER_NS);
+    if (o->faults > 0) {
+        from = first > BEFORE ? first - BEFORE : 0;
+    }
+    qn_trace_begin(&r->plot, from, from + PLOTTED);
+}
+
+static int write_traces(const struct qn_commit_command *c,
+                        const struct recorded *r,
+                        const struct qn_sim_commit_result *result)
+{
+    uint32_t name[QN_NODES_MAX], n = (uint32_t)c->replicas;
+    int err = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        name[i] = c->m->core[result->core[i]].os;
+    }
+    if (c->plot != NULL) {
+        char title[256];
+        FILE *to = qn_output_path_open(c->plot);
+        snprintf(title, sizeof title, "%s over %s, %u replicas of %s",
+                 c->broadcast ? "broadcast" : "commits", c->topology, n,
+                 c->m->name);
+        if (to != NULL) {
+            qn_trace_svg(&r->plot, n, name, title, to);
+        }
+        err |= to == NULL ? 1 : qn_output_path_close(to);
+    }
+    if (c->trace != NULL) {
+        FILE *to = qn_output_path_open(c->trace);
+        err |= to == NULL || qn_trace_json(&r->trace, n, name, to) != QN_OK;
+        err |= to == NULL ? 1 : qn_output_path_close(to);
+    }
+    return err == 0 ? QN_OK : QN_EIO;
+}
+
+/* ---- the run ---- */
+
+static int run(struct qn_commit_command *c, struct qn_sim_commit_opts *o,
+               struct recorded *recorded)
 {
     struct qn_sim_commit_result r;
+    clock_t before = clock();
     int err =
         c->broadcast ? qn_sim_broadcast_run(&r, o) : qn_sim_commit_run(&r, o);
     if (err != QN_OK) {
@@ -238,67 +251,99 @@ static int run(const struct commit *c, struct qn_sim_commit_opts *o,
                                        "--reads is 0 to 1"
                                      : qn_strerror(err));
     }
-    int status = r.broken == NULL ? 0 : 1;
-    if (c->json) {
-        status |= write_json(c, o->machine, &r);
-    } else {
-        write_text(c, o->machine, &r);
+    c->host_s = (double)(clock() - before) / CLOCKS_PER_SEC;
+    err = qn_commit_report(c, &r, stdout);
+    if (recorded->profile != NULL) {
+        qn_sim_profile_print(recorded->profile, &r, stdout);
     }
-    if (profile != NULL) {
-        qn_sim_profile_print(profile, &r, stdout);
+    if (write_traces(c, recorded, &r) != QN_OK || err != QN_OK ||
+        fflush(stdout) != 0) {
+        fprintf(stderr, "quoin sim commit: cannot write the result\n");
+        err = QN_EIO;
     }
+    int status = r.broken != NULL || err != QN_OK ? 1 : 0;
     qn_sim_commit_free(&r);
-    return fflush(stdout) != 0 ? 1 : status;
+    return status;
 }
 
-static int run_on(const struct commit *c, const struct qn_machine *m)
+static int run_on(struct qn_commit_command *c)
 {
     static uint32_t core[QN_CORES_MAX];
     struct qn_coherent_opts prices = {.bare = c->bare};
     struct qn_sim_commit_opts o = {.prices = &prices, .core = core};
-    struct qn_sim_profile *profile = NULL;
-    const char *line = wrong(c, m);
+    struct recorded recorded = {.plots = c->plot != NULL,
+                                .traces = c->trace != NULL};
+    const char *line = find_transport(c);
+    line = line == NULL ? wrong(c) : line;
     qn_simulate_terms_take(&prices, &c->terms);
     if (c->software) {
         qn_simulate_software(prices.mark_cycles);
     }
-    if (!fill(c, m, &o)) {
+    if (!fill(c, &o)) {
         line = "--acceptor is memory or process";
     }
     if (line == NULL && c->profile &&
-        qn_sim_profile_create(&profile) != QN_OK) {
+        qn_sim_profile_create(&recorded.profile) != QN_OK) {
         line = qn_strerror(QN_ENOMEM);
     }
     if (line != NULL) {
         return fail(line);
     }
-    qn_sim_cores(core, m, !c->near);
-    o.event = profile != NULL ? qn_sim_profile_event : NULL;
-    o.ctx = profile;
-    int status = run(c, &o, profile);
-    qn_sim_profile_destroy(profile);
+    qn_sim_cores(core, c->m, !c->near);
+    begin_traces(&recorded, &o);
+    if (c->profile || recorded.plots || recorded.traces) {
+        o.event = record;
+        o.ctx = &recorded;
+    }
+    int status = check_paths(c);
+    status = status == 0 ? run(c, &o, &recorded) : status;
+    qn_trace_fini(&recorded.plot);
+    qn_trace_fini(&recorded.trace);
+    qn_sim_profile_destroy(recorded.profile);
     return status;
+}
+
+/* ---- the command ---- */
+
+static int load_machine(struct qn_commit_command *c)
+{
+    struct qn_parse_error bad = {""};
+    int err;
+    c->is_tiled = qn_tiled_is(c->machine);
+    if (c->is_tiled) {
+        err = qn_tiled_load(&c->tiled, c->machine, &bad);
+        if (err == QN_OK && c->tiled.kind == QN_TILED_SCC) {
+            return fail("an scc has no coherent memory, which replicas share; "
+                        "choose another machine");
+        }
+        err = err == QN_OK ? qn_tiled_machine(&c->m, &c->tiled) : err;
+    } else {
+        err = qn_machine_load(&c->m, c->machine, &bad);
+    }
+    return err == QN_OK
+               ? 0
+               : fail(bad.text[0] != '\0' ? bad.text : qn_strerror(err));
 }
 
 int qn_commit_command(int argc, char **argv)
 {
-    struct commit c = {.acceptor = "memory",
-                       .topology = "auto",
-                       .replicas = 3,
-                       .clients = 1,
-                       .size = 24,
-                       .load_us = 1000,
-                       .warm_us = 100,
-                       .death_us = 5,
-                       .origin = QN_NODES_MAX,
-                       .seed = 1};
+    static struct qn_commit_command c;
+    c = (struct qn_commit_command){.acceptor = "memory",
+                                   .topology = "auto",
+                                   .transport_name = "ump",
+                                   .replicas = 3,
+                                   .clients = 1,
+                                   .size = 24,
+                                   .load_us = 1000,
+                                   .warm_us = 100,
+                                   .death_us = 5,
+                                   .origin = QN_NODES_MAX,
+                                   .seed = 1};
     const struct qn_options o = {
         "quoin sim commit",
         "Run replicas of 1Paxos on a described machine, in virtual time, and "
         "check their\nhistory.",
         table, QN_ARRAY_COUNT(table), &c};
-    struct qn_parse_error bad = {""};
-    struct qn_machine *m;
     int status;
     if (!qn_options_parse(&o, argc, argv, &status)) {
         return status;
@@ -307,11 +352,8 @@ int qn_commit_command(int argc, char **argv)
         return fail("--machine is required; for example --machine "
                     "machines/epyc_9754_1x128");
     }
-    int err = qn_machine_load(&m, c.machine, &bad);
-    if (err != QN_OK) {
-        return fail(bad.text[0] != '\0' ? bad.text : qn_strerror(err));
-    }
-    status = run_on(&c, m);
-    qn_machine_destroy(m);
+    status = load_machine(&c);
+    status = status == 0 ? run_on(&c) : status;
+    qn_machine_destroy(c.m);
     return status;
 }

@@ -7,6 +7,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "loadgen/simulate/command.h"
+#include "loadgen/simulate/timeline/account.h"
 
 static void cell(FILE *to, double x, int width, int digits)
 {
@@ -15,54 +16,6 @@ static void cell(FILE *to, double x, int width, int digits)
     } else {
         fprintf(to, " %*s", width, "-");
     }
-}
-
-/* Sums over all nodes, in ns. */
-struct account {
-    const char *name;
-    double ns;
-};
-
-#define ACCOUNTS 8u
-
-static void sum_up(const struct qn_timed_result *r,
-                   struct account account[ACCOUNTS])
-{
-    const struct account empty[ACCOUNTS] = {
-        {"reads", 0},  {"writes", 0},  {"hits", 0},   {"queued for a line", 0},
-        {"fences", 0}, {"library", 0}, {"paused", 0}, {"parked or stopped", 0},
-    };
-    for (uint32_t i = 0; i < ACCOUNTS; i++) {
-        account[i] = empty[i];
-    }
-    for (uint32_t v = 0; v < r->nodes; v++) {
-        const struct qn_timed_node *n = &r->node[v];
-        const qn_ps_t ps[ACCOUNTS] = {
-            n->read,   n->write,   n->hit,    n->waited,
-            n->fenced, n->library, n->paused, n->parked + n->stopped};
-        for (uint32_t i = 0; i < ACCOUNTS; i++) {
-            account[i].ns += (double)ps[i] / 1000;
-        }
-    }
-}
-
-static void write_account(const struct qn_simulate_row *row, FILE *to)
-{
-    struct account account[ACCOUNTS];
-    double all = 0;
-    sum_up(&row->run, account);
-    for (uint32_t i = 0; i < ACCOUNTS; i++) {
-        all += account[i].ns;
-    }
-    fprintf(to, "where the nodes' time went over %s:", row->name);
-    for (uint32_t i = 0; i < ACCOUNTS; i++) {
-        if (account[i].ns > 0) {
-            fprintf(to, " %s %.1f %%%s", account[i].name,
-                    100 * account[i].ns / all,
-                    i + 1 < ACCOUNTS && account[i + 1].ns > 0 ? "," : "");
-        }
-    }
-    fputc('\n', to);
 }
 
 static uint64_t accesses(const struct qn_simulate *s)
@@ -99,7 +52,7 @@ static void write_text(const struct qn_simulate *s, FILE *to)
         fputs(row->incomplete ? "  incomplete\n" : "\n", to);
     }
     if (s->rows == 1) {
-        write_account(&s->row[0], to);
+        qn_account_print(&s->row[0].run, s->row[0].name, to);
     }
     fprintf(to,
             "%llu accesses in %.2f s of this host: %.1f million per second; "
@@ -116,13 +69,7 @@ static json_t *number(double x)
 
 static json_t *row_json(const struct qn_simulate_row *row)
 {
-    struct account account[ACCOUNTS];
     char hash[20];
-    json_t *where = json_object();
-    sum_up(&row->run, account);
-    for (uint32_t i = 0; i < ACCOUNTS; i++) {
-        json_object_set_new(where, account[i].name, json_real(account[i].ns));
-    }
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)row->run.hash);
     return json_pack(
         "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:b, s:I, s:s, "
@@ -134,7 +81,8 @@ static json_t *row_json(const struct qn_simulate_row *row)
         "rate_ratio", number(row->rate / row->bound), "operations",
         (json_int_t)row->operations, "wrong", (json_int_t)row->wrong,
         "incomplete", row->incomplete, "accesses",
-        (json_int_t)row->run.accesses, "hash", hash, "node_ns", where);
+        (json_int_t)row->run.accesses, "hash", hash, "node_ns",
+        qn_account_json(&row->run));
 }
 
 static int write_json(const struct qn_simulate *s, FILE *to)

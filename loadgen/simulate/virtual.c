@@ -57,7 +57,7 @@ void qn_virtual_begin(uint64_t number)
     if (world->began[number] == 0) {
         world->began[number] = qn_timed_clock();
         if (world->o->trace != NULL && number + 1 == world->total) {
-            qn_trace_begin(world->o->trace, at);
+            qn_trace_begin(world->o->trace, at, QN_PS_NEVER);
         }
     }
 }

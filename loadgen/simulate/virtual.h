@@ -25,7 +25,7 @@
 #include "core/sim/timed/timed.h"
 #include "core/topo/diamond_ring.h"
 #include "core/topo/tree.h"
-#include "loadgen/simulate/trace.h"
+#include "loadgen/simulate/timeline/trace.h"
 
 enum qn_virtual {
     QN_VIRTUAL_BROADCAST,

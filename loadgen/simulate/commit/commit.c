@@ -54,15 +54,40 @@ static int make_result(struct qn_sim_commit_result *out)
                : QN_OK;
 }
 
+/* Of a machine of tiles: its own, but for library calls. */
+static int tiled_prices(struct qn_prices **out, const struct qn_sim_group *g)
+{
+    uint32_t core[QN_NODES_MAX];
+    const struct qn_sim_commit_opts *o = &g->o;
+    for (uint32_t i = 0; i < o->replicas; i++) {
+        core[i] = o->machine->core[g->out->core[i]].os;
+    }
+    int err = qn_tiled_prices(out, o->tiled, core, o->replicas);
+    for (uint32_t i = 0; err == QN_OK && o->prices != NULL && i < QN_MARKS;
+         i++) {
+        (*out)->mark[i] = (qn_ps_t)(o->prices->mark_cycles[i] * 1000 /
+                                    o->machine->facts.clock_ghz);
+    }
+    return err;
+}
+
+static int make_prices(struct qn_prices **out, const struct qn_sim_group *g)
+{
+    static const struct qn_coherent_opts usual;
+    const struct qn_sim_commit_opts *o = &g->o;
+    return o->tiled != NULL
+               ? tiled_prices(out, g)
+               : qn_coherent_create(out, o->machine, g->out->core, o->replicas,
+                                    o->prices != NULL ? o->prices : &usual);
+}
+
 int qn_sim_group_run(struct qn_sim_group *g,
                      void (*node)(void *ctx, uint32_t node), void *ctx,
                      void (*ended)(void *ctx, uint32_t node, bool killed))
 {
-    static const struct qn_coherent_opts usual;
     const struct qn_sim_commit_opts *o = &g->o;
     struct qn_prices *prices;
-    int err = qn_coherent_create(&prices, o->machine, g->out->core, o->replicas,
-                                 o->prices != NULL ? o->prices : &usual);
+    int err = make_prices(&prices, g);
     if (err != QN_OK) {
         return err;
     }

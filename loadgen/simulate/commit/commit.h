@@ -34,8 +34,10 @@
 #include "core/machine/machine.h"
 #include "core/node.h"
 #include "core/sim/timed/coherent.h"
+#include "core/sim/timed/tiled/tiled.h"
 #include "core/sim/timed/timed.h"
 #include "core/topo/shape.h"
+#include "transports/registry.h"
 
 #define QN_SIM_CLIENTS_MAX 1024u /* of one replica */
 #define QN_SIM_COMMAND_MAX 1024u /* bytes */
@@ -51,6 +53,11 @@ enum qn_sim_tree {
 struct qn_sim_commit_opts {
     const struct qn_machine *machine;      /* with costs; borrowed */
     const struct qn_coherent_opts *prices; /* NULL: defaults. Borrowed */
+    const struct qn_tiled *tiled; /* NULL: a coherent machine. Else its prices
+                                     count, those of library calls are in
+                                     `prices`, and `machine` has its costs; a
+                                     TILE-Gx. Borrowed */
+    const struct qn_transport *transport; /* of lanes; NULL: ump */
     const uint32_t *core; /* [replicas] index of each one's core, distinct.
                              Borrowed. With a tree planned for throughput, or
                              a shape, the replicas are numbered anew */

@@ -223,7 +223,8 @@ static int open_driver(struct qn_sim_replica *r)
 
 int qn_sim_group_open(struct qn_sim_group *g)
 {
-    const struct qn_transport *transport = qn_transport_find("ump");
+    const struct qn_transport *transport =
+        g->o.transport != NULL ? g->o.transport : qn_transport_find("ump");
     uint32_t n = g->o.replicas;
     int fd;
     int err = qn_commons_create(&g->commons, n, 0, false, &fd);

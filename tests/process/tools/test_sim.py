@@ -226,6 +226,53 @@ class Commit(unittest.TestCase):
         self.assertGreater(ratio, 0.8)
         self.assertLess(ratio, 1.1)
 
+    def test_nodes_are_replicas_and_the_report_is_that_of_other_operations(self):
+        m = ("--machine", machine("syn_8x4x1"), "--load-us", "100")
+        r = result("commit", *m, "--nodes", "5")
+        again = result("commit", *m, "--replicas", "5")
+        self.assertEqual(r["nodes"], 5)
+        self.assertEqual(r["hash"], again["hash"])
+        other = result("ack", *m[:2], "--topology", "binary")
+        row = other.pop("topologies")[0]
+        self.assertEqual(set(other) - set(r), set())
+        self.assertEqual(set(r["node_ns"]), set(row["node_ns"]))
+        self.assertGreater(r["node_ns"]["reads"], 0)
+
+    def test_replicas_commit_on_a_tiled_machine_and_over_other_lanes(self):
+        r = result("commit", "--machine", tiled("tilegx_8036.json"),
+                   "--load-us", "200", "--nodes", "4")
+        self.assertTrue(r["held"], r["broken"])
+        # A release waits there, and lines go through their homes.
+        self.assertGreater(r["median_ns"], 400)
+        m = ("commit", "--machine", machine("syn_8x4x1"), "--load-us", "100")
+        ump, ffq = result(*m), result(*m, "--transport", "ffq")
+        self.assertTrue(ffq["held"], ffq["broken"])
+        self.assertEqual(ffq["transport"], "ffq")
+        self.assertNotEqual(ffq["hash"], ump["hash"])
+
+    def test_picture_and_trace_file_of_commits_are_written(self):
+        with tempfile.TemporaryDirectory(prefix="qn-sim-") as folder:
+            svg, trace = f"{folder}/a.svg", f"{folder}/a.json"
+            m = ("commit", "--machine", machine("syn_8x4x1"), "--load-us",
+                 "100", "--nodes", "4", "--fault", "kill:0@150us")
+            done = sim(*m, "--plot", svg, "--trace", trace)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            plain = sim(*m)
+            self.assertEqual(done.stdout.split("hash")[1],
+                             plain.stdout.split("hash")[1])
+            picture = pathlib.Path(svg).read_text()
+            xml.etree.ElementTree.fromstring(picture)
+            self.assertIn("4 replicas", picture)
+            events = json.loads(pathlib.Path(trace).read_text())["traceEvents"]
+            spans = [e for e in events if e.get("ph") == "X"]
+            self.assertEqual({e["tid"] for e in spans}, {0, 1, 2, 3})
+            # What is measured: 100 us, of which the leader has half.
+            ends = {n: max(e["ts"] + e["dur"] for e in spans if e["tid"] == n)
+                    for n in range(4)}
+            self.assertLess(ends[0], 52)
+            self.assertGreater(ends[1], 95)
+            self.assertLess(ends[1], 105)
+
     def test_a_profile_has_all_replicas_and_the_dearest_line(self):
         done = sim("commit", "--machine", machine("syn_8x4x1"), "--replicas",
                    "4", "--profile")
@@ -310,7 +357,8 @@ class Refusals(unittest.TestCase):
     def test_wrong_input_costs_one_line(self):
         m = ("--machine", machine("syn_8x4x1"))
         self.refused(names=["no operation"])
-        self.refused("broadcats", *m, names=["broadcats", "broadcast"])
+        self.refused("broadcats", *m, names=["broadcats", "broadcast",
+                                             "channel", "commit", "replay"])
         self.refused("broadcast", names=["--machine"])
         self.refused("broadcast", "--machine", "/nowhere", names=["/nowhere"])
         self.refused("broadcast", *m, "--nodes", "33", names=["--nodes"])
@@ -359,6 +407,14 @@ class Refusals(unittest.TestCase):
         self.refused("commit", *m, "--broadcast", "--replicas", "2",
                      names=["--broadcast"])
         self.refused("commit", *m, "--profile", "--json", names=["--profile"])
+        self.refused("commit", *m, "--transport", "udn", names=["ffq"])
+        self.refused("commit", *m, "--plot", "/nowhere/a.svg",
+                     names=["/nowhere"])
+        self.refused("commit", *m, "--trace", "/nowhere/a.json",
+                     names=["/nowhere"])
+        self.refused("commit", "--machine", tiled("scc.json"), names=["scc"])
+        self.refused("commit", "--machine", tiled("tilegx_8036.json"),
+                     "--poll", names=["optional terms"])
         self.refused("replay", "S9", names=["S1"])
         self.refused("replay", "S1", "--machines", str(MACHINES),
                      "--plot", "x.svg", names=["--plot", "scc"])

@@ -1,5 +1,5 @@
-#ifndef QN_LOADGEN_SIMULATE_TRACE_H
-#define QN_LOADGEN_SIMULATE_TRACE_H
+#ifndef QN_LOADGEN_SIMULATE_TIMELINE_TRACE_H
+#define QN_LOADGEN_SIMULATE_TIMELINE_TRACE_H
 
 /**
  * The timeline of a run on the timed machine: which node sent, received, waited
@@ -23,15 +23,16 @@
 struct qn_trace {
     struct qn_timed_event *event;
     size_t count, room;
-    size_t left_out; /* beyond QN_TRACE_MAX, or for lack of memory */
-    qn_ps_t from;    /* earlier events are not wanted */
+    size_t left_out;     /* beyond QN_TRACE_MAX, or for lack of memory */
+    qn_ps_t from, until; /* the events that are wanted */
 };
 
 void qn_trace_init(struct qn_trace *t);
 void qn_trace_fini(struct qn_trace *t);
 
-/** Forget what came before; only events that end after `from` are kept. */
-void qn_trace_begin(struct qn_trace *t, qn_ps_t from);
+/** Forget what came before; only events that end after `from` and begin before
+ *  `until` (or QN_PS_NEVER) are kept. */
+void qn_trace_begin(struct qn_trace *t, qn_ps_t from, qn_ps_t until);
 
 /** For qn_timed_opts.event. */
 void qn_trace_add(struct qn_trace *t, const struct qn_timed_event *e);

@@ -5,7 +5,7 @@
  * span; a read of another node's line also has an arrow from that node, which
  * the format draws between spans of the same id.
  */
-#include "loadgen/simulate/trace.h"
+#include "loadgen/simulate/timeline/trace.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 
 void qn_trace_init(struct qn_trace *t)
 {
-    *t = (struct qn_trace){0};
+    *t = (struct qn_trace){.until = QN_PS_NEVER};
 }
 
 void qn_trace_fini(struct qn_trace *t)
@@ -27,11 +27,12 @@ void qn_trace_fini(struct qn_trace *t)
     *t = (struct qn_trace){0};
 }
 
-void qn_trace_begin(struct qn_trace *t, qn_ps_t from)
+void qn_trace_begin(struct qn_trace *t, qn_ps_t from, qn_ps_t until)
 {
     t->count = 0;
     t->left_out = 0;
     t->from = from;
+    t->until = until;
 }
 
 static bool make_room(struct qn_trace *t)
@@ -57,7 +58,7 @@ static bool shows(const struct qn_timed_event *e)
 
 void qn_trace_add(struct qn_trace *t, const struct qn_timed_event *e)
 {
-    if (!shows(e) || e->until <= t->from) {
+    if (!shows(e) || e->until <= t->from || e->from >= t->until) {
         return;
     }
     if (!make_room(t)) {

@@ -8,7 +8,7 @@
 
 #include "core/base/bits.h"
 #include "loadgen/plot/plot.h"
-#include "loadgen/simulate/trace.h"
+#include "loadgen/simulate/timeline/trace.h"
 
 #define LEFT   64.0
 #define RIGHT  24.0
