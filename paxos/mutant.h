@@ -10,7 +10,8 @@
  * acceptor; UTILITY test_utility_sim; RING test_ring_explore; ARENA
  * test_arena_explore; DECIDE test_decide_explore; FLOW test_flow_mutants,
  * random schedules of slow members; DRIVER test_driver_mutants, the random
- * schedules of real drivers; FORCED test_forced_mutants, unit tests that hand
+ * schedules of real drivers; SPREAD test_driver_tree_mutants, real drivers over
+ * rings; FORCED test_forced_mutants, unit tests that hand
  * over what hardly any schedule reaches. T and M numbers are those of
  * PROTOCOL.md 7 and 5; tests/sim/README.md says what became of those that are
  * not here.
@@ -97,7 +98,9 @@
     X(U_NOT_MUTE, UTILITY, "T16: a voter without its record votes at once")    \
     X(U_NO_SKIP, FORCED, "utility: a laggard waits for entries none keeps")    \
     X(U_ANY_LIFE, FORCED, "T16: any VOTER entry of its id is its own")         \
-    X(U_LATE_RECORD, UTILITY, "utility: the answer leaves before the record")
+    X(U_LATE_RECORD, UTILITY, "utility: the answer leaves before the record")  \
+    X(RING_STAYS, SPREAD, "ring: it is never left")                            \
+    X(RING_UNSAID, SPREAD, "ring: LEARN does not say that it goes over one")
 
 enum qn_mutant {
     QN_MUTANT_NONE,

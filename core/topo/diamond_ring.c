@@ -15,11 +15,15 @@
  * With a companion the ring is made on n-1 nodes; nodes that would send to
  * the root send to node n-1, and that to the root.
  *
- * Links are emitted twice by the same code, to count and to fill.
+ * Links are emitted several times by the same code: to count and to fill; or
+ * for the tree of a broadcast, to find the predecessor of each node that
+ * counts, and then to add its edge. Links come by ascending id, so the last
+ * predecessor is that of highest id.
  */
 #include "core/topo/diamond_ring.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/assert.h"
 #include "core/base/bits.h"
@@ -31,7 +35,26 @@ struct builder {
     uint32_t from;
     uint32_t count;
     bool fill;
+    uint16_t *parent;       /* [n] by id: is found; NULL */
+    struct qn_edges *edges; /* are added, those of `parent`; NULL */
 };
+
+static uint32_t rank_of(const struct builder *b, uint32_t id)
+{
+    return id == 0 ? 0 : b->n - id;
+}
+
+static void tree_link(struct builder *b, uint32_t to)
+{
+    if (to == 0) {
+        return; /* it has been everywhere */
+    }
+    if (b->edges == NULL) {
+        b->parent[to] = (uint16_t)b->from;
+    } else if (b->parent[to] == b->from) {
+        qn_edges_add(b->edges, rank_of(b, b->from), rank_of(b, to));
+    }
+}
 
 static void link_to(struct builder *b, uint32_t to)
 {
@@ -40,7 +63,9 @@ static void link_to(struct builder *b, uint32_t to)
         return; /* l = 1: the root would send to itself */
     }
     to = to == 0 && r->o.companion && b->from != b->n ? b->n : to;
-    if (b->fill) {
+    if (b->parent != NULL) {
+        tree_link(b, to);
+    } else if (b->fill) {
         r->next[b->count] = (uint16_t)to;
         r->preds[to]++;
     }
@@ -194,6 +219,38 @@ void qn_diamond_ring_destroy(struct qn_diamond_ring *r)
         free(r->core);
         free(r);
     }
+}
+
+uint32_t qn_diamond_ring_arity(const char *name)
+{
+    static const char prefix[] = "ring:k=";
+    const char *digits = name + sizeof prefix - 1;
+    if (strncmp(name, prefix, sizeof prefix - 1) != 0 || *digits < '1' ||
+        *digits > '9') {
+        return 0;
+    }
+    char *end;
+    unsigned long k = strtoul(digits, &end, 10);
+    return *end == '\0' && k <= QN_RING_ARITY_MAX ? (uint32_t)k : 0;
+}
+
+int qn_diamond_ring_edges(struct qn_edges *e, uint32_t k, uint32_t n)
+{
+    uint16_t parent[QN_CORES_MAX] = {0};
+    struct qn_diamond_ring r = {.o = {.n = n, .k = k}};
+    struct builder b = {.r = &r, .n = n, .parent = parent};
+    if (n == 0 || n > QN_CORES_MAX || k == 0 || k > QN_RING_ARITY_MAX) {
+        return QN_EINVAL;
+    }
+    qn_edges_init(e, n);
+    if (n > 1) {
+        measure(&r, n);
+        link_all(&b);
+        b.edges = e;
+        link_all(&b);
+    }
+    QN_ASSERT(e->count == n - 1);
+    return QN_OK;
 }
 
 double qn_diamond_ring_occupancy(const struct qn_machine *m,

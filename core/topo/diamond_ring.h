@@ -15,6 +15,7 @@
 #include <stdbool.h>
 
 #include "core/machine/machine.h"
+#include "core/topo/shape.h"
 
 #define QN_RING_ARITY_MAX 64u
 
@@ -44,6 +45,23 @@ int qn_diamond_ring_create(struct qn_diamond_ring **out,
 
 /** NULL is allowed. */
 void qn_diamond_ring_destroy(struct qn_diamond_ring *r);
+
+/** N of "ring:k=N", 1 .. QN_RING_ARITY_MAX; 0: it is no such name. */
+uint32_t qn_diamond_ring_arity(const char *name);
+
+/**
+ * The links of a lean ring along which a broadcast reaches every node once: a
+ * spanning tree. Links back to the root are left out, and of several
+ * predecessors the one of highest id counts.
+ *
+ * Edges are over ranks: the root is rank 0, id x is rank n - x. So each edge
+ * goes from a lower to a higher rank. No allocation.
+ *
+ * @param e  Filled.
+ * @return QN_OK; QN_EINVAL: n is not 1 .. QN_CORES_MAX, or k is not 1 ..
+ *         QN_RING_ARITY_MAX. O(n + k).
+ */
+int qn_diamond_ring_edges(struct qn_edges *e, uint32_t k, uint32_t n);
 
 /** Cycles that the busiest core spends per broadcast: sum of receives and
  *  sends. The machine has n cores. O(messages). */

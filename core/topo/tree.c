@@ -19,6 +19,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/node_set.h"
+#include "core/topo/diamond_ring.h"
 #include "core/topo/static_trees.h"
 
 static_assert(QN_MEMBERS_MAX <= QN_CORES_MAX, "edges of shapes name members");
@@ -70,7 +71,9 @@ int qn_tree_build(struct qn_tree *t, const char *name, const qn_node_t *order,
                   uint32_t n)
 {
     struct qn_edges e;
-    int err = qn_static_ranks(&e, name, n);
+    uint32_t ring = qn_diamond_ring_arity(name);
+    int err = ring > 0 ? qn_diamond_ring_edges(&e, ring, n)
+                       : qn_static_ranks(&e, name, n);
     if (err != QN_OK) {
         return err;
     }

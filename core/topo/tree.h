@@ -37,7 +37,10 @@ struct qn_tree {
  * Build a named tree.
  *
  * @param t      Filled; untouched on failure.
- * @param name   "sequential", "binary", "fibonacci" or "tree:k=N".
+ * @param name   "sequential", "binary", "fibonacci" or "tree:k=N"; "ring:k=N":
+ *               how a broadcast spreads in a diamond ring
+ *               (qn_diamond_ring_edges), so each node but the root sends only
+ *               to later ones of the order.
  * @param order  [n] the members, distinct node ids < QN_MEMBERS_MAX; order[0]
  * is the root. Borrowed.
  * @param n      1 .. QN_MEMBERS_MAX.

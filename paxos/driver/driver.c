@@ -251,8 +251,8 @@ static void held_apply(struct qn_driver *d)
 /* A tree with other members was announced during a delivery. */
 static void announced_take(struct qn_driver *d)
 {
-    if (d->dissemination.announced != 0) {
-        qn_driver_tree(d, d->dissemination.announced);
+    if (d->dissemination.announced.members != 0) {
+        qn_driver_tree_announced(d);
     }
 }
 
@@ -304,6 +304,7 @@ bool qn_driver_turn(struct qn_driver *d, qn_time_t now, uint64_t wall_ms)
     if (d->dissemination.latency_probe_slot != 0) {
         qn_driver_latency_probe_look(d);
     }
+    qn_driver_ring_look(d);
     if (!QN_MUTANT(EXPOSE_EARLY)) { /* M12 */
         qn_driver_publish(d);
     }
@@ -406,8 +407,8 @@ bool qn_driver_pending(struct qn_driver *d)
 qn_time_t qn_driver_deadline(const struct qn_driver *d)
 {
     qn_time_t at = QN_MIN(d->machine_deadline, d->positions.heartbeat_at);
-    qn_time_t stalled = qn_dissemination_deadline(&d->dissemination);
-    return QN_MIN(at, stalled);
+    at = QN_MIN(at, qn_dissemination_deadline(&d->dissemination));
+    return QN_MIN(at, qn_ring_choice_deadline(&d->ring_choice));
 }
 
 /* ---- public -------------------------------------------------------------- */

@@ -43,6 +43,7 @@
 #include "core/node.h"
 #include "core/place/outbox.h"
 #include "core/qp.h"
+#include "paxos/dissemination/ring_choice.h"
 #include "paxos/driver/event.h"
 #include "paxos/halt/verdict.h"
 #include "paxos/machine/onepaxos.h"
@@ -125,6 +126,11 @@ struct qn_driver_opts {
                                    Borrowed until destroy; or NULL */
     const struct qn_tree *plan; /* a given tree over all nodes, likewise
                                    (qn_mixable_tree_from); or NULL */
+    uint32_t ring;      /* arity of a diamond ring that takes the tree's place
+                           while all keep up: 1 .. QN_DISSEMINATION_RING_MAX; 0:
+                           none */
+    uint32_t ring_from; /* with so many broadcasts under way at once; 1: always;
+                           0: never */
     struct qn_service service;
     qn_a64 *read_index;            /* shared, kept: raised before a reply;
                                       NULL with `peer_state` NULL */
@@ -219,6 +225,10 @@ struct qn_driver_status {
         broadcast_latency_ns; /* at the root: from the send of a LEARN until
                   all members had it, smoothed; a probe that the root
                   could not watch to 1 ms does not count. 0: not known */
+    uint32_t ring; /* arity of the ring that broadcasts go over, as known here;
+                      0: the tree */
+    bool is_root;  /* this node broadcasts; then `ring_choice` says why */
+    struct qn_ring_choice ring_choice;
     qn_time_t flow_control_delay_ns; /* of the leader: after each slot, so
                                         that ... */
     uint64_t flow_control_for; /* ... these keep up: a mask (flow_control.h) */

@@ -11,6 +11,7 @@
  *     positions       how far this node and the peers are, and what to believe
  *     halt            whether the group has halted
  *     dissemination   which node sends broadcasts to which
+ *     ring_choice     whether they go over a ring
  *
  * The files driver_*.c read shared memory and channels, ask these parts and the
  * machine, and execute what they answer.
@@ -18,7 +19,8 @@
 
 #include "core/base/assert.h"
 #include "core/group/group.h"
-#include "paxos/driver/dissemination.h"
+#include "paxos/dissemination/dissemination.h"
+#include "paxos/dissemination/ring_choice.h"
 #include "paxos/driver/driver.h"
 #include "paxos/driver/flow_control.h"
 #include "paxos/driver/positions.h"
@@ -39,10 +41,12 @@
  *  reason. */
 #define QN_DRIVER_SOON            ((qn_time_t)100 * QN_MS)
 
+/** Between two lines that say that a ring was left, at least. */
+#define QN_DRIVER_RING_TELL ((qn_time_t)10 * QN_S)
 /** Rings of ended incarnations that are remembered, at most. The accept
  * register names one; more are kept only while the word's owner is not known
  * here. */
-#define QN_DRIVER_GONE (2 * QN_NODES_MAX)
+#define QN_DRIVER_GONE      (2 * QN_NODES_MAX)
 
 /** An incarnation with its ring. */
 struct qn_driver_incarnation {
@@ -100,6 +104,8 @@ struct qn_driver_noted {
     enum qn_role role;
     bool claimed;
     uint64_t left_behind; /* mask */
+    qn_time_t ring_told;  /* a line said that a ring was left; 0: none did */
+    bool ring_silent;     /* the ring was left last without a line */
     qn_slot_t applied;
     qn_time_t since;  /* own commands wait and `applied` does not grow since
                          then; 0: not so */
@@ -117,6 +123,8 @@ struct qn_driver {
     struct qn_positions positions;
     struct qn_halt halt;
     struct qn_dissemination dissemination;
+    struct qn_ring_choice ring_choice; /* of this node while it is the root */
+    uint32_t ring_said; /* arity in the last LEARN that was queued or sent */
     struct qn_flow_control flow_control; /* of this node while it leads */
     struct qn_driver_roles roles;
     struct qn_driver_noted noted;
@@ -233,8 +241,23 @@ void qn_driver_roles(struct qn_driver *d);
  *  QN_ENOMEM. */
 int qn_driver_tree_make(struct qn_driver *d);
 
-/** The tree again, with these members (mask). */
+/** The tree again, with these members (mask); a ring stays one. */
 void qn_driver_tree(struct qn_driver *d, uint64_t members);
+
+/** The root of this node's epoch has announced another shape. */
+void qn_driver_tree_announced(struct qn_driver *d);
+
+/** The root looks whether broadcasts are to go over the ring. One that a member
+ *  holds up is left at once. Any other change is said first, in a LEARN that
+ *  still goes the old way, and made behind it: so no member misses one. */
+void qn_driver_ring_look(struct qn_driver *d);
+
+/** The next LEARN says what was chosen; it has left. */
+void qn_driver_ring_say(struct qn_driver *d);
+void qn_driver_ring_was_said(struct qn_driver *d);
+
+/** The root was chosen, or a peer is new: it may lack what is learned here. */
+void qn_driver_ring_expect(struct qn_driver *d);
 
 /** Mask of nodes that have not ended, as far as this node knows. */
 uint64_t qn_driver_living(const struct qn_driver *d);
@@ -402,6 +425,8 @@ void qn_driver_note_copied(struct qn_driver *d, qn_epoch_t epoch);
 void qn_driver_note_epoch(struct qn_driver *d);
 
 /** d->suspected has changed from `before`. */
+/** Broadcasts go over the other one of ring and tree from now on. */
+void qn_driver_note_ring(struct qn_driver *d);
 void qn_driver_note_suspects(struct qn_driver *d, uint64_t before);
 
 /** The machine's role differs from d->noted.role. */

@@ -284,6 +284,7 @@ int qn_driver_up(struct qn_driver *d, const struct qn_driver_peer_opts *p,
         (void)qn_context_up(d->context, p->node); /* no acked context */
     }
     qn_positions_look_by(&d->positions, d->now);
+    qn_driver_ring_expect(d);
     qn_driver_mapped(d);
     qn_driver_tree(d, qn_driver_living(d) & ~d->positions.lagging);
     qn_driver_publish(d);

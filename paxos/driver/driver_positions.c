@@ -170,12 +170,15 @@ static void self_read(struct qn_driver *d)
  * with what the root had learned at the look before. */
 static void laggards_find(struct qn_driver *d)
 {
-    bool judge = d->dissemination.inner && d->roles.cfg.acceptor == d->o.self;
+    /* One that was left out is judged though the tree of the others has no
+     * inner nodes: else it would never come back. */
+    bool judge = (d->dissemination.inner || d->positions.lagging != 0) &&
+                 d->roles.cfg.acceptor == d->o.self;
     uint64_t living = qn_driver_living(d);
     uint64_t lagging = qn_positions_laggards(
         &d->positions, qn_onepaxos_learned(d->machine), living, judge, d->now);
     uint64_t members = living & ~lagging;
-    if (judge && members != d->dissemination.members) {
+    if (judge && members != d->dissemination.shape.members) {
         qn_driver_tree(d, members);
     }
 }

@@ -178,11 +178,13 @@ static void joiner_of(struct qn_driver *d, qn_node_t from)
     }
 }
 
-/* The root of this node's epoch says which nodes its tree has. */
-static void members_heard(struct qn_driver *d, const struct qn_msg *m)
+/* The root of this node's epoch says which tree it is. */
+static void shape_heard(struct qn_driver *d, const struct qn_msg *m)
 {
     if (m->epoch == d->roles.cfg.index && d->roles.cfg.acceptor != d->o.self) {
-        qn_dissemination_hear(&d->dissemination, m->learn.alive);
+        qn_dissemination_hear(
+            &d->dissemination,
+            (struct qn_dissemination_shape){m->learn.alive, m->learn.tree});
     }
 }
 
@@ -198,7 +200,7 @@ static bool may_tell(const struct qn_driver *d, qn_node_t from,
 
 static void learn(struct qn_driver *d, qn_node_t from, struct qn_msg *m)
 {
-    members_heard(d, m);
+    shape_heard(d, m);
     joiner_of(d, from);
     int err = qn_joiner_take(&d->learn_joiner, &d->pool.alloc, m);
     if (err == QN_EAGAIN) {

@@ -34,15 +34,21 @@ bool qn_driver_acceptor_lives(const struct qn_driver *d)
 
 /* ---- the tree ------------------------------------------------------------ */
 
+static bool is_root(const struct qn_driver *d)
+{
+    return d->roles.cfg.acceptor == d->o.self;
+}
+
 static int tree_build(struct qn_driver *d, struct qn_tree *t)
 {
     const struct qn_dissemination_source source = {
         .plan = d->o.plan, .costs = d->o.costs, .topology = d->o.topology};
     qn_node_t order[QN_NODES_MAX];
-    uint32_t n = qn_dissemination_order(
-        &d->dissemination, d->dissemination.members, d->roles.cfg.leader,
-        d->roles.cfg.acceptor, order);
-    int err = qn_dissemination_plan(t, &source, order, n);
+    const struct qn_dissemination_shape *shape = &d->dissemination.shape;
+    uint32_t n = qn_dissemination_order(&d->dissemination, shape->members,
+                                        d->roles.cfg.leader,
+                                        d->roles.cfg.acceptor, order);
+    int err = qn_dissemination_plan(t, &source, shape->ring, order, n);
     if (err == QN_OK) {
         QN_ASSERT(t->root == d->roles.cfg.acceptor);
         QN_ASSERT(t->n == n);
@@ -57,7 +63,9 @@ int qn_driver_tree_make(struct qn_driver *d)
     if (d->o.nodes == 1) {
         return QN_OK;
     }
-    bool now = qn_dissemination_change(&d->dissemination, qn_driver_living(d));
+    const struct qn_dissemination_shape shape = {.members =
+                                                     qn_driver_living(d)};
+    bool now = qn_dissemination_change(&d->dissemination, shape);
     QN_ASSERT(now);
     int err = tree_build(d, &t);
     if (err != QN_OK) {
@@ -74,11 +82,12 @@ int qn_driver_tree_make(struct qn_driver *d)
 
 /* What was queued for the children of another tree is forgotten: they fetch it.
  * A child that has got a part of it drops that. */
-void qn_driver_tree(struct qn_driver *d, uint64_t members)
+static void tree_change(struct qn_driver *d,
+                        struct qn_dissemination_shape shape)
 {
     struct qn_tree t;
     if (d->context == NULL ||
-        !qn_dissemination_change(&d->dissemination, members)) {
+        !qn_dissemination_change(&d->dissemination, shape)) {
         return;
     }
     int err = tree_build(d, &t);
@@ -89,6 +98,80 @@ void qn_driver_tree(struct qn_driver *d, uint64_t members)
     if (t.root != d->o.self) {
         qn_sendq_free(&d->bcast);
     }
+}
+
+void qn_driver_tree(struct qn_driver *d, uint64_t members)
+{
+    tree_change(d, (struct qn_dissemination_shape){
+                       members, d->dissemination.shape.ring});
+}
+
+void qn_driver_tree_announced(struct qn_driver *d)
+{
+    tree_change(d, d->dissemination.announced);
+}
+
+/* ---- ring or tree -------------------------------------------------------- */
+
+/* Living peers that learn by LEARN and have not learned `slot`. */
+static uint64_t behind(const struct qn_driver *d, qn_slot_t slot)
+{
+    uint64_t mask = 0;
+    for (qn_node_t i = 0; i < d->o.nodes; i++) {
+        const struct qn_driver_peer *p = &d->peer[i];
+        bool told = p->qp != NULL && i != d->roles.cfg.leader;
+        /* relaxed: nothing else is read by it. */
+        if (told && (p->state == NULL ||
+                     qn_load(&p->state->learned, QN_RELAXED) < slot)) {
+            mask |= qn_driver_bit(i);
+        }
+    }
+    return mask;
+}
+
+static void ring_take(struct qn_driver *d)
+{
+    tree_change(d,
+                (struct qn_dissemination_shape){
+                    qn_driver_living(d) & ~d->positions.lagging, d->ring_said});
+}
+
+void qn_driver_ring_say(struct qn_driver *d)
+{
+    d->ring_said = d->ring_choice.ring ? d->o.ring : 0;
+}
+
+void qn_driver_ring_was_said(struct qn_driver *d)
+{
+    if (d->ring_said != d->dissemination.shape.ring && is_root(d)) {
+        ring_take(d);
+    }
+}
+
+void qn_driver_ring_look(struct qn_driver *d)
+{
+    struct qn_ring_choice *c = &d->ring_choice;
+    if (c->from == 0 || !is_root(d) || d->context == NULL) {
+        return;
+    }
+    const struct qn_ring_facts f = {
+        .suspected = d->suspected & qn_driver_living(d),
+        .behind = behind(d, qn_ring_choice_mark(c)),
+    };
+    if (!qn_ring_choice_look(c, &f, d->now)) {
+        return;
+    }
+    qn_driver_note_ring(d);
+    if (c->members != 0) { /* of which one holds up others */
+        d->ring_said = 0;
+        ring_take(d);
+    }
+}
+
+void qn_driver_ring_expect(struct qn_driver *d)
+{
+    qn_ring_choice_sent(&d->ring_choice, qn_onepaxos_learned(d->machine),
+                        d->now);
 }
 
 /* ---- a new epoch --------------------------------------------------------- */
@@ -150,7 +233,10 @@ void qn_driver_roles(struct qn_driver *d)
     qn_store(&d->o.state->epoch, e->index, QN_RELEASE);
     qn_dissemination_forgive(&d->dissemination);
     qn_positions_forgive(&d->positions);
-    qn_driver_tree(d, qn_driver_living(d));
+    qn_ring_choice_begin(&d->ring_choice, qn_onepaxos_learned(d->machine),
+                         d->now);
+    d->ring_said = 0;
+    tree_change(d, (struct qn_dissemination_shape){qn_driver_living(d), 0});
 }
 
 /* ---- which nodes are waited for ------------------------------------------ */
@@ -197,6 +283,7 @@ void qn_driver_suspect(struct qn_driver *d, uint64_t peers, qn_time_t now)
     qn_driver_note_suspects(d, before);
     const struct qn_input in = {.kind = QN_IN_SUSPECT, .suspect = {peers}};
     qn_driver_step(d, &in);
+    qn_driver_ring_look(d);
     qn_driver_publish(d);
 }
 
@@ -284,6 +371,9 @@ void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out)
         .fetches = st.fetches,
         .log_bytes = st.log_bytes,
         .broadcast_latency_ns = d->dissemination.broadcast_latency_ns,
+        .ring = d->dissemination.shape.ring,
+        .is_root = is_root(d),
+        .ring_choice = d->ring_choice,
         .flow_control_delay_ns = d->flow_control.delay,
         .flow_control_for = qn_flow_control_for(&d->flow_control),
     };

@@ -18,6 +18,7 @@
 
 #include "core/base/assert.h"
 #include "paxos/driver/driver_internal.h"
+#include "paxos/mutant.h"
 
 enum {
     PEER_MESSAGE_MAX = 60000, /* bytes of qn_driver_send_peer_message */
@@ -209,6 +210,7 @@ void qn_driver_bcast_send(struct qn_driver *d)
         bcast_fragment(d, &fragment);
         qn_sendq_sent(&d->bcast, &fragment);
     }
+    qn_driver_ring_was_said(d);
 }
 
 /* @return true while something waits for room. Nothing may have been sent since
@@ -242,11 +244,17 @@ void qn_driver_bcast(struct qn_driver *d, const struct qn_msg *whole)
         return;
     }
     QN_ASSERT(d->dissemination.tree.root == d->o.self);
-    named.learn.alive = d->dissemination.members;
+    named.learn.alive = d->dissemination.shape.members;
+    if (qn_sendq_empty(&d->bcast)) {
+        qn_driver_ring_say(d);
+    }
+    named.learn.tree = QN_MUTANT(RING_UNSAID) ? 0 : d->ring_said;
+    qn_ring_choice_sent(&d->ring_choice, m->slot, d->now);
     qn_dissemination_probe_begin(&d->dissemination, m->slot, d->now);
     if (qn_sendq_empty(&d->bcast) && children_full(d) == 0 &&
         m->body.len + QN_HEAD_MAX <= QN_FRAGMENT_MAX) {
         bcast_fragment(d, m);
+        qn_driver_ring_was_said(d);
         return;
     }
     if (!qn_sendq_empty(&d->bcast) &&
@@ -265,8 +273,8 @@ void qn_driver_latency_probe_look(struct qn_driver *d)
 {
     const struct qn_dissemination *t = &d->dissemination;
     bool arrived = true;
-    for (uint64_t m = t->members & ~qn_driver_bit(d->o.self); m != 0 && arrived;
-         m &= m - 1) {
+    for (uint64_t m = t->shape.members & ~qn_driver_bit(d->o.self);
+         m != 0 && arrived; m &= m - 1) {
         const struct qn_driver_peer *p = &d->peer[__builtin_ctzll(m)];
         /* relaxed: nothing else is read by it. */
         arrived = p->state != NULL && qn_load(&p->state->learned, QN_RELAXED) >=

@@ -263,9 +263,18 @@ static int begin(struct qn_driver *d, struct survived *s)
     return err;
 }
 
+/* How long a member of the ring may lack a broadcast. By message it says what
+ * it has learned somewhat later. */
+static qn_time_t ring_limit(const struct qn_driver_opts *o)
+{
+    return (o->own_cores ? QN_RING_LAG : QN_RING_LAG_SHARED) +
+           (o->peer_state == NULL ? QN_HEARTBEAT_INTERVAL : 0);
+}
+
 int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o)
 {
-    if (o->nodes == 0 || o->nodes > QN_NODES_MAX || o->self >= o->nodes) {
+    if (o->nodes == 0 || o->nodes > QN_NODES_MAX || o->self >= o->nodes ||
+        o->ring > QN_DISSEMINATION_RING_MAX) {
         return QN_EINVAL;
     }
     struct qn_driver *d = calloc(1, sizeof *d);
@@ -283,6 +292,8 @@ int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o)
     d->machine_deadline = QN_TIME_NEVER;
     qn_positions_init(&d->positions, o->self, o->nodes, o->now);
     qn_dissemination_init(&d->dissemination, o->self, o->nodes);
+    qn_ring_choice_init(&d->ring_choice, o->ring != 0 ? o->ring_from : 0,
+                        ring_limit(o));
     qn_halt_init(&d->halt, o->self, o->nodes);
     int err = begin(d, s);
     free(s);

@@ -53,6 +53,7 @@
     /* trouble */                                                              \
     X(BEHIND, "behind", "node", NULL, "applied", "left_out", EPOCH | OFTEN)    \
     X(BACK, "back", "node", NULL, "applied", "left_out", EPOCH | OFTEN)        \
+    X(RING, "ring", "node", "arity", "applied", "left_out", EPOCH | OFTEN)     \
     X(PAUSE, "pause", NULL, NULL, "applied", "us", EPOCH)                      \
     /* rejoin */                                                               \
     X(NEED_SNAPSHOT, "need-snapshot", NULL, NULL, "slot", NULL, EPOCH)         \

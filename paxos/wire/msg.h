@@ -130,7 +130,8 @@ struct qn_msg {
             uint64_t
                 alive; /* mask of nodes that the acceptor takes for alive */
             uint32_t tenure; /* of the acceptor */
-            uint32_t tree;   /* version of the tree it is sent along */
+            uint32_t tree;   /* arity of the ring that it goes over; 0: the
+                                tree */
         } learn;
         struct {
             uint64_t log_lo; /* first slot that the sender keeps */

@@ -157,7 +157,7 @@ static void node_main(void *ctx, uint32_t node)
 
 /* ---- a run --------------------------------------------------------------- */
 
-/* As the driver builds it (paxos/driver/dissemination.c). */
+/* As the driver builds it (paxos/dissemination/dissemination.c). */
 static int make_tree(struct broadcast *b)
 {
     const struct qn_sim_group *g = &b->g;

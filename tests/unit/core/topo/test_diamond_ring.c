@@ -176,6 +176,95 @@ Test(ring, saves_messages_and_hops_against_a_tree)
     qn_diamond_ring_destroy(r);
 }
 
+/* ---- how a broadcast spreads --------------------------------------------- */
+
+static bool has_link(const struct qn_diamond_ring *r, uint32_t from,
+                     uint32_t to)
+{
+    bool found = false;
+    for (uint32_t i = r->first[from]; i < r->first[from + 1]; i++) {
+        found = found || r->next[i] == to;
+    }
+    return found;
+}
+
+/* Every edge is a link of the ring, and leads to a later rank: trees of one
+ * order can be mixed. */
+static void check_edges(uint32_t n, uint32_t k)
+{
+    struct qn_diamond_ring *r = ring(n, k, false, false);
+    struct qn_edges e;
+    struct qn_shape s;
+    cr_assert_eq(qn_diamond_ring_edges(&e, k, n), QN_OK);
+    cr_assert_eq(qn_shape_from_edges(&s, &e, 0), QN_OK, "n=%u k=%u", n, k);
+    for (uint32_t v = 0; v < n; v++) {
+        cr_assert_leq(s.count[v], k);
+        for (uint32_t i = 0; i < s.count[v]; i++) {
+            uint32_t w = qn_shape_children(&s, v)[i];
+            cr_assert_gt(w, v, "n=%u k=%u", n, k);
+            cr_assert(has_link(r, v == 0 ? 0 : n - v, n - w));
+        }
+    }
+    cr_assert_leq(qn_shape_depth(&s), 2 * r->levels, "n=%u k=%u", n, k);
+    qn_diamond_ring_destroy(r);
+}
+
+Test(ring, reaches_every_node_once_along_its_links, .timeout = 100)
+{
+    for (uint32_t n = 1; n <= 300; n++) {
+        for (uint32_t k = 1; k <= 8; k++) {
+            check_edges(n, k);
+        }
+    }
+    check_edges(QN_CORES_MAX, 1);
+    check_edges(QN_CORES_MAX, QN_RING_ARITY_MAX);
+}
+
+/* `want`: the rank before each rank but the root. */
+static void expect_spread(uint32_t n, uint32_t k, const char *want)
+{
+    char got[200] = "";
+    size_t at = 0;
+    struct qn_edges e;
+    struct qn_shape s;
+    cr_assert_eq(qn_diamond_ring_edges(&e, k, n), QN_OK);
+    cr_assert_eq(qn_shape_from_edges(&s, &e, 0), QN_OK);
+    for (uint32_t v = 1; v < n; v++) {
+        at += (size_t)snprintf(got + at, sizeof got - at, "%s%u",
+                               v > 1 ? " " : "", s.parent[v]);
+    }
+    cr_expect_str_eq(got, want);
+}
+
+Test(ring, spreads_in_chains_that_part_and_join)
+{
+    expect_spread(1, 2, "");
+    expect_spread(3, 2, "0 0");
+    expect_spread(4, 1, "0 1 2");
+    expect_spread(5, 2, "0 1 0 3");
+    expect_spread(9, 2, "0 0 1 1 2 2 3 5");
+}
+
+Test(ring, is_known_by_name)
+{
+    cr_assert_eq(qn_diamond_ring_arity("ring:k=1"), 1u);
+    cr_assert_eq(qn_diamond_ring_arity("ring:k=64"), QN_RING_ARITY_MAX);
+    static const char *const no[] = {"ring",      "ring:k=",   "ring:k=0",
+                                     "ring:k=65", "ring:k=+1", "ring:k=2x",
+                                     "tree:k=2",  ""};
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(no); i++) {
+        cr_assert_eq(qn_diamond_ring_arity(no[i]), 0u, "%s", no[i]);
+    }
+    struct qn_edges e;
+    cr_assert_eq(qn_diamond_ring_edges(&e, 0, 4), QN_EINVAL);
+    cr_assert_eq(qn_diamond_ring_edges(&e, QN_RING_ARITY_MAX + 1, 4),
+                 QN_EINVAL);
+    cr_assert_eq(qn_diamond_ring_edges(&e, 2, 0), QN_EINVAL);
+    cr_assert_eq(qn_diamond_ring_edges(&e, 2, QN_CORES_MAX + 1), QN_EINVAL);
+}
+
+/* ---- bad input ----------------------------------------------------------- */
+
 Test(ring, bad_input_is_refused_and_the_largest_is_made)
 {
     static const struct qn_diamond_ring_opts bad[] = {{0, 2, false, false},

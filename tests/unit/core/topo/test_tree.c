@@ -46,6 +46,20 @@ Test(tree, sequential_sends_in_the_order_given)
     cr_assert_eq(qn_tree_depth(&t), 1);
 }
 
+Test(tree, a_ring_spreads_along_its_links)
+{
+    const qn_node_t order[] = {7, 3, 0, 64, 9};
+    struct qn_tree t;
+    cr_assert_eq(qn_tree_build(&t, "ring:k=2", order, 5), QN_OK);
+    cr_assert_eq(qn_tree_check(&t), QN_OK);
+    cr_assert_eq(t.root, 7);
+    cr_assert_eq(t.parent[3], 7);
+    cr_assert_eq(t.parent[64], 7);
+    cr_assert_eq(t.parent[0], 3);
+    cr_assert_eq(t.parent[9], 64);
+    cr_assert_eq(qn_tree_build(&t, "ring:k=0", order, 5), QN_ENOENT);
+}
+
 Test(tree, binary_is_the_heap_on_ranks)
 {
     qn_node_t order[QN_MEMBERS_MAX];

@@ -283,6 +283,8 @@ void world_driver_start(struct world *w, qn_node_t i, bool first)
         .topology = w->topology,
         .costs = w->costs,
         .plan = w->plan.n > 0 ? &w->plan : NULL,
+        .ring = w->ring,
+        .ring_from = w->ring_from,
         .service = {.apply = on_apply,
                     .applied = on_applied,
                     .need_snapshot = on_need,

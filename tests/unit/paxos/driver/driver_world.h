@@ -88,6 +88,7 @@ struct world {
     const char *topology;                 /* NULL: sequential */
     struct qn_machine *costs;   /* owned; plans the tree instead; NULL: not */
     struct qn_tree plan;        /* is the tree instead; n = 0: not */
+    uint32_t ring, ring_from;   /* as of a driver; 0: none */
     uint32_t ring_slots;        /* 0: many */
     struct qn_flow_limits flow; /* all 0: for so many nodes, and this ring; who
                                    stops is awaited for 20 ms */

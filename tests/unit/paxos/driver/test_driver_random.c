@@ -320,7 +320,17 @@ static uint64_t run(uint64_t seed, enum by by, const char *transport, bool loud)
     if (seed % 6 == 4) {
         plan_make(w);
     }
+    if (seed % 2 == 1) { /* beside each of these trees */
+        w->ring = 1 + (uint32_t)(seed / 2 % 3);
+        w->ring_from = seed % 8 == 5 ? 2 : 1;
+    }
     world_start(w);
+    while (w->ring != 0 && w->now < QN_S + 2 * QN_RING_CALM) {
+        world_submit_number(w, 0, 0);
+        world_rounds(w, 20); /* the faults find a ring */
+    }
+    cr_assert(w->ring_from != 1 ||
+              world_status(w, w->memory ? 0 : 1).ring != 0);
     for (uint32_t s = 0; s < STEPS; s++) {
         submits(&f);
         world_rounds(w, 1 + (uint32_t)world_random(w, 4));

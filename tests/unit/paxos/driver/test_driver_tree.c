@@ -4,8 +4,10 @@
  */
 #include <string.h>
 
+#include "core/base/err.h"
 #include "core/machine/machine.h"
 #include "core/place/outbox.h"
+#include "paxos/dissemination/dissemination.h"
 #include "paxos/log/batch.h"
 #include "paxos/wire/msg.h"
 #include "tests/support/test.h"
@@ -136,6 +138,221 @@ Test(driver_tree, who_stands_still_leaves_the_tree)
     world_load(w, 100);
     world_learns_at_once(w);
     world_end(w);
+}
+
+/* Of a small group whose other members need no inner node, too. */
+Test(driver_tree, who_stood_still_is_in_the_tree_again)
+{
+    struct world *w = world_make(4, true);
+    w->topology = "binary";
+    world_start(w);
+    world_go_on(w);
+    w->member[3].stopped = true; /* it hangs below 1 */
+    world_load(w, 600);
+    for (uint64_t x = 0; x < 200; x++) {
+        world_submit_number(w, 0, x);
+        world_rounds(w, 2);
+    }
+    cr_assert_eq(qn_driver_topology(w->member[0].driver)->n, 3u);
+    w->member[3].stopped = false;
+    world_go_on(w);
+    world_load(w, 100);
+    world_settle(w, 20000);
+    cr_assert_eq(qn_driver_topology(w->member[0].driver)->n, 4u);
+    world_learns_at_once(w);
+    world_end(w);
+}
+
+/* ---- rings --------------------------------------------------------------- */
+
+static qn_node_t root_of(struct world *w)
+{
+    return qn_driver_topology(w->member[0].driver)->root;
+}
+
+/* It runs, and is told by LEARN: no leader without accepting. */
+static bool is_told(struct world *w, qn_node_t i)
+{
+    return w->member[i].driver != NULL && !w->member[i].stopped &&
+           (w->memory || i != world_status(w, i).leader);
+}
+
+static void expect_ring(struct world *w, uint32_t arity)
+{
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        if (is_told(w, i)) {
+            cr_assert_eq(world_status(w, i).ring, arity, "node %u", i);
+        }
+    }
+}
+
+static uint64_t fetches(struct world *w)
+{
+    uint64_t sum = 0;
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        sum += w->member[i].driver != NULL ? world_status(w, i).fetches : 0;
+    }
+    return sum;
+}
+
+/* Rounds until it is the ring, or the tree, everywhere. */
+static void load_until(struct world *w, uint32_t arity)
+{
+    uint32_t rounds = 0;
+    for (; rounds < 20000; rounds += 4) {
+        world_submit_number(w, root_of(w), rounds);
+        world_rounds(w, 4);
+        uint32_t others = 0;
+        for (qn_node_t i = 0; i < w->nodes; i++) {
+            others += is_told(w, i) && world_status(w, i).ring != arity;
+        }
+        if (others == 0) {
+            return;
+        }
+    }
+    cr_assert_fail("it stays with the other one");
+}
+
+static struct world *ring_begin(bool memory, uint32_t arity)
+{
+    struct world *w = world_make(5, memory);
+    w->ring = arity;
+    w->ring_from = 1;
+    world_start(w);
+    cr_assert_eq(world_status(w, 0).ring, 0u, "it begins with the tree");
+    world_go_on(w);
+    load_until(w, arity);
+    world_settle(w, 20000);
+    return w;
+}
+
+/* All that run learn soon, while no member tells another. */
+static void goes_over_a_ring(bool memory, uint32_t arity)
+{
+    struct world *w = ring_begin(memory, arity);
+    expect_ring(w, arity);
+    const struct qn_tree *t = qn_driver_topology(w->member[root_of(w)].driver);
+    cr_assert_leq(t->child_count[t->root], arity);
+    uint64_t before = fetches(w);
+    world_load(w, 500);
+    world_settle(w, 20000);
+    world_learns_at_once(w);
+    cr_assert_eq(fetches(w), before, "all comes over the ring");
+    world_end(w);
+}
+
+Test(driver_tree, learns_go_over_a_ring)
+{
+    for (uint32_t arity = 1; arity <= 3; arity++) {
+        goes_over_a_ring(true, arity);
+        goes_over_a_ring(false, arity);
+    }
+}
+
+/* Each member but the root and the leader stands still once. Those behind it
+ * learn at once again, and it comes back into the ring. */
+static void member_stands_still(bool memory)
+{
+    struct world *w = ring_begin(memory, memory ? 2 : 1);
+    qn_node_t root = root_of(w);
+    for (qn_node_t still = 0; still < w->nodes; still++) {
+        if (still == root || still == world_status(w, 0).leader) {
+            continue;
+        }
+        w->member[still].stopped = true;
+        world_submit_number(w, root, 1);
+        world_rounds(w, 60); /* 6 ms */
+        struct qn_driver_status st = world_status(w, root);
+        cr_assert_eq(st.ring, 0u);
+        cr_assert_eq(st.ring_choice.reason, QN_RING_BEHIND);
+        cr_assert_eq(st.ring_choice.members, UINT64_C(1) << still);
+        for (uint64_t x = 0; x < 20; x++) {
+            world_submit_number(w, root, x);
+            world_rounds(w, 4);
+            for (qn_node_t i = 0; i < w->nodes; i++) {
+                cr_assert(i == still ||
+                              w->member[i].slot == w->member[root].slot,
+                          "node %u lacks what %u holds up", i, still);
+            }
+        }
+        expect_ring(w, 0);
+        w->member[still].stopped = false;
+        load_until(w, w->ring);
+        world_settle(w, 20000);
+    }
+    world_end(w);
+}
+
+Test(driver_tree, a_ring_is_left_when_a_member_stands_still)
+{
+    member_stands_still(true);
+    member_stands_still(false);
+}
+
+Test(driver_tree, a_ring_is_left_the_moment_a_member_is_suspected)
+{
+    struct world *w = ring_begin(true, 2);
+    qn_driver_suspect(w->member[0].driver, 4, w->now);
+    cr_assert_eq(world_status(w, 0).ring, 0u);
+    cr_assert_eq(world_status(w, 0).ring_choice.reason, QN_RING_SUSPECTED);
+    world_submit_number(w, 0, 1);
+    world_rounds(w, 4);
+    expect_ring(w, 0);
+    world_suspect(w, 0);
+    load_until(w, 2);
+    world_end(w);
+}
+
+Test(driver_tree, a_ring_goes_on_without_a_dead_member_and_a_dead_root)
+{
+    for (int memory = 0; memory < 2; memory++) {
+        struct world *w = ring_begin(memory != 0, 2);
+        qn_node_t dead = memory != 0 ? 1 : 2;
+        world_lose(w, dead);
+        world_load(w, 30);
+        world_settle(w, 20000);
+        world_learns_at_once(w);
+        world_restart(w, dead);
+        load_until(w, 2);
+        world_settle(w, 20000);
+        world_lose(w, root_of(w));
+        world_load(w, 30);
+        world_settle(w, 20000);
+        expect_ring(w, 0);
+        world_end(w);
+    }
+}
+
+/* For pipelines only: one write at a time goes along the tree. */
+Test(driver_tree, a_ring_for_pipelines_is_not_taken_for_single_writes)
+{
+    struct world *w = world_make(5, true);
+    w->ring = 1;
+    w->ring_from = 2;
+    world_start(w);
+    for (uint32_t x = 0; x < 400; x++) {
+        world_submit_number(w, 0, x);
+        world_rounds(w, 8);
+    }
+    expect_ring(w, 0);
+    cr_assert_eq(world_status(w, 0).ring_choice.reason, QN_RING_SHALLOW);
+    for (uint32_t x = 0; x < 2000 && world_status(w, 0).ring == 0; x++) {
+        for (uint32_t k = 0; k < 4; k++) {
+            world_submit_number(w, 0, x);
+            world_turn(w, 0);
+        }
+        world_rounds(w, 1);
+    }
+    expect_ring(w, 1);
+    world_end(w);
+}
+
+Test(driver_tree, an_arity_out_of_range_is_refused)
+{
+    struct qn_driver_opts o = {.nodes = 1,
+                               .ring = QN_DISSEMINATION_RING_MAX + 1};
+    struct qn_driver *d = NULL;
+    cr_assert_eq(qn_driver_create(&d, &o), QN_EINVAL);
 }
 
 /* ---- wild peers ---------------------------------------------------------- */

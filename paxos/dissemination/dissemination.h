@@ -1,5 +1,5 @@
-#ifndef QN_PAXOS_DRIVER_DISSEMINATION_H
-#define QN_PAXOS_DRIVER_DISSEMINATION_H
+#ifndef QN_PAXOS_DISSEMINATION_DISSEMINATION_H
+#define QN_PAXOS_DISSEMINATION_DISSEMINATION_H
 
 /**
  * Dissemination: which node sends LEARN to which (PROTOCOL.md 3.4, Tree
@@ -13,9 +13,11 @@
  *
  * Every node builds it when it learns an epoch, and when it hears that an
  * incarnation has ended or begun. These are not the same moments everywhere, so
- * the root names the members of its tree in each LEARN, and a node that gets
- * one with other members follows it. Meanwhile a node may hang below one that
- * does not know of it: it gets LEARNs twice, or has to fetch some.
+ * the root names the members of its tree in each LEARN, and whether it is a
+ * ring; a node that gets one with another shape follows it. The root alone
+ * chooses between ring and tree (ring_choice.h). Meanwhile a node may hang
+ * below one that does not know of it: it gets LEARNs twice, or has to fetch
+ * some.
  *
  * A child without room is waited for once, up to QN_STALL. Then it is left
  * behind, until it has room again, and learns what it missed by FETCH or from
@@ -40,6 +42,8 @@
 
 struct qn_machine;
 
+#define QN_DISSEMINATION_RING_MAX 8u /* arity of a ring */
+
 /** How long a child without room is waited for, at most. */
 #define QN_STALL                  ((qn_time_t)2 * QN_MS)
 /** Between two looks at a broadcast that is timed, at most: a later look cannot
@@ -55,14 +59,22 @@ struct qn_dissemination_source {
     const char *topology;           /* a shape by name (core/topo/tree.h) */
 };
 
+/** What a tree is made of. With a ring it is the links of a diamond ring over
+ *  the members, whatever the source says (qn_diamond_ring_edges). */
+struct qn_dissemination_shape {
+    uint64_t members; /* mask */
+    uint32_t ring;    /* its arity, up to QN_DISSEMINATION_RING_MAX; 0: none */
+};
+
 /** Fields private; zeroed by qn_dissemination_init. */
 struct qn_dissemination {
     qn_node_t self;
     uint32_t nodes;
-    struct qn_tree tree;     /* as adopted last; n = 0: none yet */
-    uint64_t members;        /* mask; the leader may be named though it is no
-                                member of the tree (process acceptor) */
-    uint64_t announced;      /* members to adopt as soon as possible; 0: none */
+    struct qn_tree tree;                 /* as adopted last; n = 0: none yet */
+    struct qn_dissemination_shape shape; /* the leader may be named though it is
+                                no member of the tree (process acceptor) */
+    struct qn_dissemination_shape announced; /* to adopt as soon as possible;
+                                no members: none */
     uint64_t children;       /* of this node if it is the root: mask */
     uint64_t left_behind;    /* children that are not waited for: mask */
     qn_node_t parent[2];     /* in this tree and in the one before; self: root;
@@ -94,28 +106,31 @@ uint32_t qn_dissemination_order(const struct qn_dissemination *d,
                                 qn_node_t acceptor, qn_node_t *order);
 
 /** Build a tree. @param order  [n] distinct nodes, the root first.
+ *  @param ring  Arity of the ring, or 0.
  *  @return QN_OK; QN_ENOENT: there is no such topology; QN_EINVAL: the plan or
  *  the costs do not have these nodes. Then `t` is untouched. */
 int qn_dissemination_plan(struct qn_tree *t,
                           const struct qn_dissemination_source *s,
-                          const qn_node_t *order, uint32_t n);
+                          uint32_t ring, const qn_node_t *order, uint32_t n);
 
 /**
- * The tree is to have these members from now on.
+ * The tree is to have this shape from now on.
  *
  * @return true: build it and adopt it now. False: inside a delivery; it is
  *         announced, and until then this node has no children.
  */
-bool qn_dissemination_change(struct qn_dissemination *d, uint64_t members);
+bool qn_dissemination_change(struct qn_dissemination *d,
+                             struct qn_dissemination_shape shape);
 
 /** This is the tree. What is known of the tree before is forgotten, but for the
  *  parent. @param living  Mask of nodes that have not ended. */
 void qn_dissemination_adopt(struct qn_dissemination *d, const struct qn_tree *t,
                             uint64_t living);
 
-/** The root of this node's epoch, which is another node, names the members of
- *  its tree: any bits. If they differ they are announced. */
-void qn_dissemination_hear(struct qn_dissemination *d, uint64_t members);
+/** The root of this node's epoch, which is another node, says the shape of its
+ *  tree: any bits. If it differs it is announced. */
+void qn_dissemination_hear(struct qn_dissemination *d,
+                           struct qn_dissemination_shape shape);
 
 /** The context delivers; it must not be changed meanwhile. */
 void qn_dissemination_deliver_begin(struct qn_dissemination *d);

@@ -1,7 +1,7 @@
 /*
  * Dissemination without channels: each decision at its boundary values.
  */
-#include "paxos/driver/dissemination.h"
+#include "paxos/dissemination/dissemination.h"
 
 #include <signal.h>
 
@@ -31,9 +31,10 @@ static void adopt(const char *topology, uint64_t members, qn_node_t root,
     const struct qn_dissemination_source s = {.topology = topology};
     qn_node_t order[QN_NODES_MAX];
     struct qn_tree t;
-    cr_assert(qn_dissemination_change(&d, members));
+    cr_assert(qn_dissemination_change(
+        &d, (struct qn_dissemination_shape){members, 0}));
     uint32_t n = qn_dissemination_order(&d, members, root, root, order);
-    cr_assert_eq(qn_dissemination_plan(&t, &s, order, n), QN_OK);
+    cr_assert_eq(qn_dissemination_plan(&t, &s, 0, order, n), QN_OK);
     qn_dissemination_adopt(&d, &t, living);
 }
 
@@ -92,7 +93,7 @@ CASE(there_is_no_tree_of_an_unknown_shape)
     const struct qn_dissemination_source s = {.topology = "bush"};
     const qn_node_t order[] = {1, 0, 2};
     struct qn_tree t = {.n = 77};
-    cr_assert_eq(qn_dissemination_plan(&t, &s, order, 3), QN_ENOENT);
+    cr_assert_eq(qn_dissemination_plan(&t, &s, 0, order, 3), QN_ENOENT);
     cr_assert_eq(t.n, 77, "untouched");
 }
 
@@ -100,46 +101,93 @@ CASE(a_given_tree_goes_before_a_shape)
 {
     const qn_node_t order[] = {0, 1, 2};
     struct qn_tree plan, t;
-    cr_assert_eq(qn_dissemination_plan(&plan, &star, order, 3), QN_OK);
+    cr_assert_eq(qn_dissemination_plan(&plan, &star, 0, order, 3), QN_OK);
     const struct qn_dissemination_source s = {.topology = "bush",
                                               .plan = &plan};
-    cr_assert_eq(qn_dissemination_plan(&t, &s, order, 3), QN_OK);
+    cr_assert_eq(qn_dissemination_plan(&t, &s, 0, order, 3), QN_OK);
     cr_assert_eq(t.n, 3);
     cr_assert_eq(t.root, 0);
 }
 
 /* ---- another tree is heard of -------------------------------------------- */
 
+static void hear(uint64_t members, uint32_t ring)
+{
+    qn_dissemination_hear(&d, (struct qn_dissemination_shape){members, ring});
+}
+
 CASE(other_members_are_announced_equal_ones_are_not)
 {
     adopt("sequential", 7, 0, ALL);
-    qn_dissemination_hear(&d, 7);
-    cr_assert_eq(d.announced, 0);
-    qn_dissemination_hear(&d, 15);
-    cr_assert_eq(d.announced, 15);
+    hear(7, 0);
+    cr_assert_eq(d.announced.members, 0);
+    hear(15, 0);
+    cr_assert_eq(d.announced.members, 15);
 }
 
 CASE(bits_outside_the_group_mean_nothing)
 {
     adopt("sequential", 7, 0, ALL);
-    qn_dissemination_hear(&d, 7 | UINT64_C(1) << NODES);
-    cr_assert_eq(d.announced, 0);
-    qn_dissemination_hear(&d, UINT64_MAX);
-    cr_assert_eq(d.announced, ALL);
+    hear(7 | UINT64_C(1) << NODES, 0);
+    cr_assert_eq(d.announced.members, 0);
+    hear(UINT64_MAX, 0);
+    cr_assert_eq(d.announced.members, ALL);
+}
+
+CASE(a_ring_is_announced_and_the_tree_again)
+{
+    adopt("sequential", ALL, 0, ALL);
+    hear(ALL, QN_DISSEMINATION_RING_MAX);
+    cr_assert_eq(d.announced.members, ALL);
+    cr_assert_eq(d.announced.ring, QN_DISSEMINATION_RING_MAX);
+    cr_assert(qn_dissemination_change(&d, d.announced));
+    hear(ALL, QN_DISSEMINATION_RING_MAX);
+    cr_assert_eq(d.announced.members, 0, "it is that");
+    hear(ALL, 0);
+    cr_assert_eq(d.announced.members, ALL);
+    cr_assert_eq(d.announced.ring, 0u);
+}
+
+CASE(a_ring_that_no_group_has_means_the_tree)
+{
+    adopt("sequential", ALL, 0, ALL);
+    hear(ALL, QN_DISSEMINATION_RING_MAX + 1);
+    cr_assert_eq(d.announced.members, 0);
+    hear(ALL, UINT32_MAX);
+    cr_assert_eq(d.announced.members, 0);
+}
+
+CASE(a_ring_goes_before_what_the_source_says)
+{
+    const qn_node_t order[] = {1, 0, 2, 3, 4};
+    struct qn_tree t;
+    cr_assert_eq(qn_dissemination_plan(&t, &star, 2, order, 5), QN_OK);
+    cr_assert_eq(t.root, 1);
+    cr_assert_eq(t.parent[0], 1);
+    cr_assert_eq(t.parent[2], 0);
+    cr_assert_eq(t.parent[3], 1);
+    cr_assert_eq(t.parent[4], 3);
+    cr_assert_eq(
+        qn_dissemination_plan(&t, &star, QN_DISSEMINATION_RING_MAX, order, 5),
+        QN_OK);
+    cr_assert_eq(t.child_count[1], 4);
 }
 
 CASE(the_tree_changes_after_a_delivery_only)
 {
     adopt("sequential", ALL, SELF, ALL);
     qn_dissemination_deliver_begin(&d);
-    cr_assert_not(qn_dissemination_change(&d, 7));
-    cr_assert_eq(d.announced, 7);
+    cr_assert_not(
+        qn_dissemination_change(&d, (struct qn_dissemination_shape){7, 2}));
+    cr_assert_eq(d.announced.members, 7);
     cr_assert_eq(d.children, 0, "nothing is sent down the tree before");
-    cr_assert_eq(d.members, ALL);
+    cr_assert_eq(d.shape.members, ALL);
     qn_dissemination_deliver_end(&d);
+    cr_assert_eq(d.announced.ring, 2u);
     cr_assert(qn_dissemination_change(&d, d.announced));
-    cr_assert_eq(d.announced, 0);
-    cr_assert_eq(d.members, 7);
+    cr_assert_eq(d.shape.ring, 2u);
+    cr_assert_eq(d.announced.members, 0);
+    cr_assert_eq(d.shape.members, 7);
 }
 
 ABORT(a_tree_that_is_adopted_during_a_delivery_aborts)

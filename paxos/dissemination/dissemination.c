@@ -8,7 +8,9 @@
  * core/plan and core/topo build, and the masks that follow from them, agree
  * with each other.
  */
-#include "paxos/driver/dissemination.h"
+#include "paxos/dissemination/dissemination.h"
+
+#include <stdio.h>
 
 #include "core/base/assert.h"
 #include "core/base/bits.h"
@@ -27,9 +29,9 @@ static uint64_t group_of(const struct qn_dissemination *d)
 /* The relations that hold between two calls. */
 static void check(const struct qn_dissemination *d)
 {
-    QN_ASSERT((d->members & ~group_of(d)) == 0);
-    QN_ASSERT((d->announced & ~group_of(d)) == 0);
-    QN_ASSERT((d->children & ~d->members) == 0);
+    QN_ASSERT((d->shape.members & ~group_of(d)) == 0);
+    QN_ASSERT((d->announced.members & ~group_of(d)) == 0);
+    QN_ASSERT((d->children & ~d->shape.members) == 0);
     QN_ASSERT((d->children & bit(d->self)) == 0);
     QN_ASSERT(d->children == 0 || d->tree.root == d->self);
     QN_ASSERT((d->left_behind & ~d->children) == 0);
@@ -67,27 +69,34 @@ uint32_t qn_dissemination_order(const struct qn_dissemination *d,
 
 int qn_dissemination_plan(struct qn_tree *t,
                           const struct qn_dissemination_source *s,
-                          const qn_node_t *order, uint32_t n)
+                          uint32_t ring, const qn_node_t *order, uint32_t n)
 {
+    char name[24];
     QN_ASSERT(n >= 1);
+    if (ring != 0) {
+        snprintf(name, sizeof name, "ring:k=%u", ring);
+        return qn_tree_build(t, name, order, n);
+    }
     return s->plan != NULL    ? qn_mixable_tree_from(t, s->plan, order, n)
            : s->costs != NULL ? qn_mixable_tree_build(t, s->costs, order, n)
                               : qn_tree_build(t, s->topology, order, n);
 }
 
-bool qn_dissemination_change(struct qn_dissemination *d, uint64_t members)
+bool qn_dissemination_change(struct qn_dissemination *d,
+                             struct qn_dissemination_shape shape)
 {
-    QN_ASSERT((members & ~group_of(d)) == 0);
-    d->announced = 0; /* it was of another tree */
+    QN_ASSERT((shape.members & ~group_of(d)) == 0);
+    QN_ASSERT(shape.ring <= QN_DISSEMINATION_RING_MAX);
+    d->announced.members = 0; /* it was of another tree */
     if (d->delivering) {
-        d->announced = members;
+        d->announced = shape;
         d->children = d->left_behind = 0;
         check(d);
         return false;
     }
-    d->members = members;
-    d->children &= members;
-    d->left_behind &= members;
+    d->shape = shape;
+    d->children &= shape.members;
+    d->left_behind &= shape.members;
     return true;
 }
 
@@ -122,11 +131,13 @@ void qn_dissemination_adopt(struct qn_dissemination *d, const struct qn_tree *t,
     check(d);
 }
 
-void qn_dissemination_hear(struct qn_dissemination *d, uint64_t members)
+void qn_dissemination_hear(struct qn_dissemination *d,
+                           struct qn_dissemination_shape shape)
 {
-    members &= group_of(d);
-    if (members != d->members) {
-        d->announced = members;
+    shape.members &= group_of(d);
+    shape.ring = shape.ring <= QN_DISSEMINATION_RING_MAX ? shape.ring : 0;
+    if (shape.members != d->shape.members || shape.ring != d->shape.ring) {
+        d->announced = shape;
     }
 }
 
@@ -221,7 +232,7 @@ void qn_dissemination_probe_look(struct qn_dissemination *d, bool arrived,
                                  qn_time_t now)
 {
     bool late = now - d->latency_probe_looked_at > QN_LATENCY_PROBE_LOOK;
-    bool others = (d->members & ~bit(d->self)) != 0;
+    bool others = (d->shape.members & ~bit(d->self)) != 0;
     QN_ASSERT(d->latency_probe_slot != 0);
     QN_ASSERT(now >= d->latency_probe_looked_at);
     QN_ASSERT(d->latency_probe_looked_at >= d->latency_probe_sent_at);
