@@ -37,7 +37,27 @@
  * and the other neighbours are told (coll_flow.h). So no operation waits for
  * ever. A failure here does not say whether the operation was completed
  * elsewhere. To continue, make a new struct qn_coll on a tree of the living
- * members, with the next `view`.
+ * members, with the next `view`; or let operations *end alike*:
+ *
+ * Alike (qn_coll_opts.alike): QN_EPEERDEAD says that the view is over. The
+ * program, which decides about views, asks each living member to leave it
+ * (qn_coll_leave), decides the next from all reports (qn_view_decide) and tells
+ * it to each (qn_coll_enter; coll_view.h). Then the state of each operation is
+ * final, and the same at all living members:
+ *
+ *     up to the view's `done`  it has completed, at a member that lacked it as
+ *                              soon as another has handed it on; first it is
+ *                              QN_EAGAIN
+ *     later ones               void: QN_EPEERDEAD. Start again from there, as
+ *                              number done + 1: qn_coll_last says where
+ *
+ * What was QN_OK at a living member before stays so. An operation that has
+ * completed where a member has not started it yet has its number there, too,
+ * and that member's next start is for it. So the n-th start of a program, but
+ * for what was void, is operation n, whichever members die.
+ * It costs: a reduction or gather is told to all when it is over, as many
+ * messages again; of broadcasts and scatters each 8th, or each window-th if
+ * that is more, is acknowledged; and memory (qn_coll_create).
  *
  * A queuepair's lane belongs to one struct qn_coll at a time, and to no other
  * user (no struct qn_context may run on it).
@@ -47,32 +67,11 @@
  */
 
 #include "core/coll/coll_lanes.h"
-#include "core/coll/operators.h"
+#include "core/coll/coll_view.h"
+#include "core/coll/payload/coll_call.h"
 #include "core/wait/backoff.h"
 
 #define QN_COLL_WORDS 6u /* of a payload that travels in one cell, at most */
-
-enum qn_coll_what {
-    QN_COLL_BROADCAST = QN_WIRING_BROADCAST,
-    QN_COLL_ACKNOWLEDGED = QN_WIRING_ACKNOWLEDGED,
-    QN_COLL_REDUCE = QN_WIRING_REDUCE,
-    QN_COLL_ALLREDUCE = QN_WIRING_ALLREDUCE,
-    QN_COLL_COMMIT = QN_WIRING_COMMIT,
-    QN_COLL_GATHER,
-    QN_COLL_SCATTER,
-};
-
-/** One operation. All members say the same `what`, `op` and `count`. */
-struct qn_coll_call {
-    enum qn_coll_what what;
-    const struct qn_operator *op; /* of reductions; kept until it has ended.
-                                     NULL if count is 0 */
-    const void *in; /* borrowed for the call. Reductions: NULL contributes the
-                       neutral element. Needed only where it is used */
-    void *out;      /* kept until it has ended; NULL: not wanted */
-    uint32_t count; /* reductions: elements; gather and scatter: bytes of each
-                       member; broadcasts: bytes; commit: unused */
-};
 
 struct qn_coll_opts {
     qn_node_t self;             /* a member */
@@ -92,17 +91,41 @@ struct qn_coll_opts {
                            rounded up to 8; what is scattered as n * bytes */
     uint16_t view; /* all members say the same. Messages of earlier ones are
                       dropped; it may wrap */
+    bool alike;    /* operations end alike, over views: above */
 };
 
 struct qn_coll;
 
 /** @return QN_OK; QN_EINVAL: no valid trees, `self` is no member, the queuepair
  *  of a neighbour is NULL, window or bytes_max are out of range; QN_ENOMEM.
- *  Memory: window * (children + 2) * bytes_max. O(members). */
+ *  Memory: window * (children + 2) * bytes_max; where operations end alike
+ *  2 * (3 * window + max(window, 8)) more, rounded up to a power of two.
+ *  O(members). */
 int qn_coll_create(struct qn_coll **out, const struct qn_coll_opts *o);
 
 /** NULL is fine. Operations under way end here without a result. */
 void qn_coll_destroy(struct qn_coll *c);
+
+/** Leave the present view: nothing begins or completes any more until
+ *  qn_coll_enter, and the neighbours are told by poll and flush. Twice gives
+ * the same report.
+ *  @return QN_OK; QN_EPERM: operations do not end alike. */
+int qn_coll_leave(struct qn_coll *c, struct qn_view_report *out);
+
+struct qn_coll_view_opts {
+    const struct qn_tree *down, *up; /* borrowed; of the view's members, with
+                                        any root. `up` as at create */
+    struct qn_qp **qp;               /* as at create */
+};
+
+/** Enter the next view; leaves the present one. Outputs of operations that are
+ *  not complete must still exist.
+ *  @return QN_OK; QN_EPERM: operations do not end alike; QN_EINVAL: the view is
+ *  not newer, not made from this member's report, of other members than the
+ *  trees, or a neighbour's queuepair is NULL; QN_ENOMEM. It is in no view then,
+ *  a later one may follow; QN_ECORRUPT: an operation is, or the view. */
+int qn_coll_enter(struct qn_coll *c, const struct qn_view *view,
+                  const struct qn_coll_view_opts *o);
 
 /**
  * Start the next operation. Sends nothing: poll does.
@@ -135,12 +158,14 @@ int qn_coll_poll(struct qn_coll *c);
  *  before a pause. */
 bool qn_coll_moved(const struct qn_coll *c);
 
-/** The number of the operation that was started last; 0: none was. */
+/** The number of the operation that was started last; 0: none was. The next
+ *  start is for the one after it. */
 uint32_t qn_coll_last(const struct qn_coll *c);
 
 /** @return QN_OK: the operation is complete here: its output is written, and
  *  this member has sent all its messages for it. QN_EAGAIN: not yet.
- *  QN_EPEERDEAD: it needs a node that has ended, or that can take part no more.
+ *  QN_EPEERDEAD: it needs a node that has ended, or that can take part no more;
+ *  of operations that end alike, it is void if this is a new view.
  *  QN_ECORRUPT: a message that does not belong here (members that disagree
  *  about the operation, or a corrupt peer). */
 int qn_coll_state(const struct qn_coll *c, uint32_t number);

@@ -19,7 +19,9 @@
  *
  * Room: a send stays the next one until the caller has found room for it. A
  * message of an operation beyond the window is not taken: it stays where it
- * is, and with it what is behind it in its lane. That cannot block: a member
+ * is, and with it what is behind it in its lane. Others are taken, also those
+ * of an operation that is not the next one: a member that waits for room to
+ * send may have behind it what a third one needs. That cannot block: a member
  * sends for operation k + window only after it has completed k, so behind such
  * a message there is none that an earlier operation here waits for. Hence no
  * backlog is longer than a window, and members need no memory for those that

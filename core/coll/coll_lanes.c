@@ -1,7 +1,11 @@
 /*
  * What is looked at is listed before anything is read, because what is read
- * changes what is awaited. A node without room is looked at too: one that takes
- * part no more makes no room, and says so in its lane.
+ * changes what is awaited. A member sends in one order to all its successors.
+ * So one that does not read, because it awaits another member first, could hold
+ * back what that one needs: where lanes may be shorter than the window, all
+ * that the flow machine takes is read when there is nothing else to do. A node
+ * without room is looked at too: one that takes part no more makes no room, and
+ * says so in its lane.
  *
  * Every queuepair that was sent to or received from is flushed later; one that
  * had no room, too, since the flush asks for it.
@@ -58,14 +62,20 @@ int qn_coll_lanes_init(struct qn_coll_lanes *l,
     l->used = calloc(l->bound, sizeof *l->used);
     l->is_used = calloc(l->bound, sizeof *l->is_used);
     l->list = calloc(l->list_size, sizeof *l->list);
+    l->ahead = calloc(l->bound, sizeof *l->ahead);
     if (l->qp == NULL || l->used == NULL || l->is_used == NULL ||
-        l->list == NULL) {
+        l->list == NULL || l->ahead == NULL) {
         return QN_ENOMEM;
     }
     for (uint32_t k = 0; k < o->kinds; k++) {
         for (uint32_t i = 0; i < o->wiring[k]->links; i++) {
             const qn_node_t node = o->wiring[k]->link[i].node;
             l->qp[node] = o->qp[node];
+        }
+    }
+    for (qn_node_t v = 0; o->ahead && v < l->bound; v++) {
+        if (l->qp[v] != NULL) {
+            l->ahead[l->aheads++] = v;
         }
     }
     return QN_OK;
@@ -77,6 +87,7 @@ void qn_coll_lanes_fini(struct qn_coll_lanes *l)
     free(l->used);
     free(l->is_used);
     free(l->list);
+    free(l->ahead);
 }
 
 static void use(struct qn_coll_lanes *l, qn_node_t node)
@@ -96,13 +107,15 @@ void qn_coll_lanes_use_all(struct qn_coll_lanes *l)
     }
 }
 
-/* What the flow has come to, for its user. */
-static void settle_user(struct qn_coll_lanes *l)
+/* What the flow has come to, for its user. @return whether that is new. */
+static bool settle_user(struct qn_coll_lanes *l)
 {
-    if (l->settled_at != qn_coll_flow_changes(l->flow)) {
-        l->user->settled(l->ctx);
-        l->settled_at = qn_coll_flow_changes(l->flow);
+    if (l->settled_at == qn_coll_flow_changes(l->flow)) {
+        return false;
     }
+    l->user->settled(l->ctx);
+    l->settled_at = qn_coll_flow_changes(l->flow);
+    return true;
 }
 
 /* ---- receive ---- */
@@ -111,13 +124,13 @@ static void settle_user(struct qn_coll_lanes *l)
 static void gone(struct qn_coll_lanes *l, qn_node_t node)
 {
     qn_coll_flow_down(l->flow, node);
-    settle_user(l);
+    (void)settle_user(l);
 }
 
 static void corrupt(struct qn_coll_lanes *l)
 {
     qn_coll_flow_fail(l->flow, QN_ECORRUPT);
-    settle_user(l);
+    (void)settle_user(l);
 }
 
 static struct qn_flow_head decode(const struct wire *w)
@@ -156,7 +169,7 @@ static bool take(struct qn_coll_lanes *l, qn_node_t from, const struct wire *w,
         corrupt(l);
     } else if (rc == QN_OK) {
         (void)qn_coll_flow_arrive(l->flow, &h);
-        settle_user(l);
+        (void)settle_user(l);
     }
     return true;
 }
@@ -226,18 +239,17 @@ static bool send_all(struct qn_coll_lanes *l, bool acks)
         }
         if (rc == QN_EAGAIN) {
             l->blocked = s.to;
-            return moved;
+            break;
         }
         if (rc == QN_OK) {
             qn_coll_flow_sent(l->flow);
-            settle_user(l);
+            (void)settle_user(l);
         } else {
             gone(l, s.to);
         }
         moved = true;
     }
-    settle_user(l);
-    return moved;
+    return settle_user(l) || moved; /* next drops what goes to the dead */
 }
 
 void qn_coll_lanes_send(struct qn_coll_lanes *l)
@@ -278,19 +290,31 @@ static void list_awaited(struct qn_coll_lanes *l)
     }
 }
 
-bool qn_coll_lanes_poll(struct qn_coll_lanes *l)
+static bool receive_from(struct qn_coll_lanes *l, const qn_node_t *list,
+                         uint32_t count)
 {
     bool moved = false;
-    l->flushed = false;
-    list_awaited(l);
-    for (uint32_t i = 0; i < l->listed; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         uint32_t left = l->budget;
-        while (left > 0 && receive(l, l->list[i])) {
+        while (left > 0 && receive(l, list[i])) {
             moved = true;
             left--;
         }
     }
-    return send_all(l, false) || moved;
+    return moved;
+}
+
+bool qn_coll_lanes_poll(struct qn_coll_lanes *l)
+{
+    l->flushed = false;
+    list_awaited(l);
+    bool moved = receive_from(l, l->list, l->listed);
+    moved = send_all(l, false) || moved;
+    if (!moved && l->aheads > 0) {
+        moved = receive_from(l, l->ahead, l->aheads);
+        moved = send_all(l, false) || moved;
+    }
+    return moved;
 }
 
 /* The lane has something that poll would do something with. */
@@ -312,24 +336,30 @@ static bool has_message(struct qn_coll_lanes *l, qn_node_t from)
            qn_coll_flow_takes(l->flow, from, &h) != QN_EAGAIN;
 }
 
-bool qn_coll_lanes_pending(struct qn_coll_lanes *l)
+static bool any_has(struct qn_coll_lanes *l, const qn_node_t *list,
+                    uint32_t count)
 {
-    struct qn_flow_send s;
-    if (l->flushed) {
-        return true;
-    }
-    if (qn_coll_flow_next(l->flow, &s) &&
-        (l->qp[s.to] == NULL || qn_qp_room(l->qp[s.to]) > 0 ||
-         has_message(l, s.to))) {
-        return true;
-    }
-    list_awaited(l);
-    for (uint32_t i = 0; i < l->listed; i++) {
-        if (has_message(l, l->list[i])) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (has_message(l, list[i])) {
             return true;
         }
     }
     return false;
+}
+
+bool qn_coll_lanes_pending(struct qn_coll_lanes *l)
+{
+    struct qn_flow_send s;
+    const bool more = qn_coll_flow_next(l->flow, &s);
+    if (settle_user(l) || l->flushed) {
+        return true;
+    }
+    if (more && (l->qp[s.to] == NULL || qn_qp_room(l->qp[s.to]) > 0 ||
+                 has_message(l, s.to))) {
+        return true;
+    }
+    list_awaited(l);
+    return any_has(l, l->list, l->listed) || any_has(l, l->ahead, l->aheads);
 }
 
 bool qn_coll_lanes_flush(struct qn_coll_lanes *l)

@@ -52,6 +52,8 @@ struct qn_coll_lanes {
     bool *is_used;     /* [bound] */
     uint32_t bound;    /* above all neighbours */
     uint32_t listed, list_size;
+    qn_node_t *ahead; /* [aheads] looked at when nothing moves */
+    uint32_t aheads;
     uint32_t listed_at;  /* changes of the flow when `list` was made, ... */
     bool is_listed;      /* unless it was never */
     uint32_t settled_at; /* ... and when its user had last seen them */
@@ -72,6 +74,9 @@ struct qn_coll_lanes_opts {
                           kept */
     uint16_t view;
     uint32_t budget; /* messages that a poll takes from a neighbour, at most */
+    bool ahead; /* when nothing moves, look at all predecessors: one that is
+                   ahead by some operations of the window must not be held back
+                   by a lane that is full (coll_flow.h, Room) */
     const struct qn_coll_lanes_user *user; /* kept */
     void *ctx;                             /* kept */
 };
@@ -89,9 +94,10 @@ void qn_coll_lanes_use_all(struct qn_coll_lanes *l);
 /** The flow has an input of its user: send what there is, as poll does. */
 void qn_coll_lanes_send(struct qn_coll_lanes *l);
 
-/** Look at each lane from which a message is awaited, as often as there is one
- *  and the budget says, then send what there is but acknowledgements that may
- *  go with the flush. @return true if something moved. */
+/** Look at each lane from which a message is awaited (or `ahead`), as often as
+ *  there is one and the budget says, then send what there is but
+ * acknowledgements that may go with the flush. @return true if something moved.
+ */
 bool qn_coll_lanes_poll(struct qn_coll_lanes *l);
 
 /** True if poll would move something, or if a flush has since the last poll:

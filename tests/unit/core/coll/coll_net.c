@@ -44,7 +44,8 @@ static void make_all(struct coll_net *net, uint16_t view)
                                        .qp = node->qp,
                                        .window = net->window,
                                        .bytes_max = net->bytes_max,
-                                       .view = view};
+                                       .view = view,
+                                       .alike = net->alike};
         qn_coll_destroy(node->c);
         node->c = NULL;
         if (qn_tree_has(&net->tree, v)) {
@@ -209,6 +210,26 @@ void coll_again(struct coll_net *net, const qn_node_t *order, uint32_t n,
     cr_assert_eq(qn_tree_build(&net->tree, "binary", order, n), QN_OK);
     net->up = net->tree;
     make_all(net, view);
+}
+
+struct qn_view coll_next_view(struct coll_net *net, const qn_node_t *order,
+                              uint32_t n, uint16_t view)
+{
+    struct qn_view_report report[COLL_NODES];
+    struct qn_view next;
+    for (uint32_t i = 0; i < n; i++) {
+        cr_assert_eq(qn_coll_leave(net->node[order[i]].c, &report[i]), QN_OK);
+    }
+    cr_assert_eq(qn_view_decide(&next, view, report, n), QN_OK);
+    cr_assert_eq(qn_tree_build(&net->tree, "tree:k=1", order, n), QN_OK);
+    net->up = net->tree;
+    connect_all(net, &net->tree);
+    for (uint32_t i = 0; i < n; i++) {
+        struct coll_node *node = &net->node[order[i]];
+        const struct qn_coll_view_opts o = {.down = &net->tree, .qp = node->qp};
+        cr_assert_eq(qn_coll_enter(node->c, &next, &o), QN_OK);
+    }
+    return next;
 }
 
 struct qn_qp *coll_qp(struct coll_net *net, qn_node_t from, qn_node_t to)

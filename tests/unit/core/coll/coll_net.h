@@ -7,7 +7,8 @@
  */
 
 #include "core/coll/coll.h"
-#include "core/coll/operators.h"
+#include "core/coll/coll_view.h"
+#include "core/coll/payload/operators.h"
 #include "tests/support/inmemory_transport.h"
 
 #define COLL_NODES 16u
@@ -34,6 +35,7 @@ struct coll_net {
     struct qn_tree tree; /* down */
     struct qn_tree up;
     uint32_t window, bytes_max; /* 0: the default */
+    bool alike;                 /* for coll_again */
     struct coll_node node[COLL_NODES];
     uint64_t random;
 };
@@ -77,6 +79,11 @@ void coll_tell(struct coll_net *net, qn_node_t v);
  *  channels where there is none. */
 void coll_again(struct coll_net *net, const qn_node_t *order, uint32_t n,
                 uint16_t view);
+
+/** The living members leave their views, and enter the next one, over a chain
+ * in this order. @return what was decided. */
+struct qn_view coll_next_view(struct coll_net *net, const qn_node_t *order,
+                              uint32_t n, uint16_t view);
 
 /** The end of `from` in the channel to `to`. */
 struct qn_qp *coll_qp(struct coll_net *net, qn_node_t from, qn_node_t to);

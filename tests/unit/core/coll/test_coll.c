@@ -632,3 +632,30 @@ Test(coll, what_cannot_be_made_is_refused)
     cr_assert_eq(qn_coll_create(&c, &o), QN_EINVAL, "no tree");
     coll_free(net);
 }
+
+/* Each member is up to a window ahead of another, which may be more than a lane
+ * holds, and sends to all in one order. */
+Test(coll, a_window_is_longer_than_lanes_over_a_pair_of_trees, .timeout = 60)
+{
+    enum { WINDOW = 64, COMMITS = 200 };
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        struct coll_net *net = coll_random_pair(9, seed, WINDOW, 0);
+        uint32_t rounds = 0, ended = 0;
+        const uint64_t yes = 1;
+        const struct qn_coll_call call = {.what = QN_COLL_COMMIT, .in = &yes};
+        for (; rounds < 100 * COMMITS && ended < 9; rounds++) {
+            ended = 0;
+            for (qn_node_t v = 0; v < 9; v++) {
+                struct qn_coll *c = net->node[v].c;
+                while (qn_coll_last(c) < COMMITS && coll_draw(net, 12) > v &&
+                       qn_coll_start(c, &call, NULL) == QN_OK) {
+                }
+                ended +=
+                    coll_turn(net, v) == QN_OK && qn_coll_last(c) == COMMITS;
+            }
+        }
+        cr_assert_eq(ended, 9, "seed %llu: %u of 9", (unsigned long long)seed,
+                     ended);
+        coll_free(net);
+    }
+}

@@ -199,6 +199,31 @@ Test(coll_death, a_dead_child_is_left_out_of_the_release)
     coll_free(net);
 }
 
+/* Node 0 has sent the first result to node 1 and waits for room in two lanes,
+ * of which the other one is no more. */
+Test(coll_death, what_is_complete_without_a_dead_child_has_its_output)
+{
+    static const qn_node_t order[] = {0, 1, 2};
+    struct coll_net *net = coll_new("sequential", 3);
+    net->window = 2;
+    coll_again(net, order, 3, 2);
+    inmemory_allow(coll_qp(net, 0, 1), 1);
+    inmemory_allow(coll_qp(net, 0, 2), 0);
+    for (uint32_t k = 1; k <= 2; k++) {
+        for (qn_node_t v = 0; v < 3; v++) {
+            coll_start(net, v, QN_COLL_ALLREDUCE, k);
+        }
+    }
+    coll_settle(net);
+    cr_assert_eq(qn_coll_state(net->node[0].c, 1), QN_EAGAIN);
+    cr_assert_eq(net->node[0].out, 0);
+    qn_coll_down(net->node[0].c, 2);
+    cr_assert_eq(qn_coll_state(net->node[0].c, 1), QN_OK);
+    cr_assert_eq(net->node[0].out, 3);
+    cr_assert_eq(qn_coll_state(net->node[0].c, 2), QN_EAGAIN);
+    coll_free(net);
+}
+
 /* The queuepair says it, because it was told and the collective was not. */
 Test(coll_death, a_queuepair_that_is_down_ends_the_operation)
 {

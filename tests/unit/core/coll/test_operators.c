@@ -1,7 +1,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/coll/operators.h"
+#include "core/coll/payload/operators.h"
 #include "tests/support/test.h"
 
 Test(operators, unsigned_words_are_combined_one_by_one)

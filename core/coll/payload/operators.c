@@ -2,7 +2,7 @@
  * One row per type and operator. Elements may lie anywhere that their type may;
  * signed sums are made of unsigned words, because those wrap.
  */
-#include "core/coll/operators.h"
+#include "core/coll/payload/operators.h"
 
 #include <math.h>
 

@@ -1,0 +1,641 @@
+#include "tests/sim/views/alike_net.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/assert.h"
+#include "core/base/bits.h"
+#include "core/base/err.h"
+#include "core/coll/coll.h"
+#include "tests/support/inmemory_transport.h"
+#include "tests/support/test.h"
+
+#define MAX          ALIKE_NET_MAX
+#define OPERATIONS   40u /* of the program */
+#define WINDOW_MAX   8u
+#define WORDS_MAX    3u /* of a member's part */
+#define VIEWS_MAX    16u
+#define BYTES_MAX    (MAX * 8u * (WORDS_MAX + 1))
+#define ROUNDS_MAX   4000u /* of a view, and of the whole */
+#define HEARD_ROUNDS 40u   /* all start operations and learn of a death */
+#define FREE         UINT64_C(0x5a5a5a5a5a5a5a5a) /* in an output */
+
+struct view {
+    struct qn_view v;
+    qn_node_t rank[MAX]; /* its members in order */
+    uint32_t members;
+    qn_node_t root;         /* of the trees */
+    uint32_t adjacent[MAX]; /* bits: neighbours in the trees */
+};
+
+struct member {
+    struct qn_coll *c;
+    bool alive, in_view;
+    uint32_t slowness; /* it starts in one of so many turns */
+    uint32_t view;     /* index; of the last that it has entered */
+    uint32_t ended;    /* operations of the program */
+    uint64_t out[2 * WINDOW_MAX][MAX * WORDS_MAX]; /* by number */
+    struct qn_qp *qp[QN_NODES_MAX];
+    bool told[MAX]; /* of that member's end */
+};
+
+struct net {
+    struct alike_coverage *coverage;
+    uint64_t seed, random;
+    uint32_t n, window, operations;
+    struct member member[MAX];
+    struct view view[VIEWS_MAX]; /* that were decided */
+    uint32_t views;
+    uint16_t number; /* of the last view that was asked for */
+    uint32_t kills;  /* to come */
+};
+
+/* ---- chance ---- */
+
+static uint32_t draw(struct net *net, uint32_t bound)
+{
+    QN_ASSERT(bound > 0);
+    net->random = net->random * UINT64_C(6364136223846793005) + 1442695;
+    return (uint32_t)(net->random >> 33) % bound;
+}
+
+static uint64_t mixed(uint64_t a, uint64_t b, uint64_t c)
+{
+    uint64_t x = a * UINT64_C(0x9e3779b97f4a7c15) + b;
+    x = (x ^ x >> 29) * UINT64_C(0xbf58476d1ce4e5b9) + c;
+    x = (x ^ x >> 32) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+/* ---- the program ---- */
+
+/* Does not commute. */
+static void append(void *into, const void *from, uint32_t count)
+{
+    uint64_t *x = into;
+    const uint64_t *y = from;
+    for (uint32_t i = 0; i < count; i++) {
+        x[i] = x[i] * 31 + y[i];
+    }
+}
+
+static const uint64_t none;
+static const struct qn_operator appending = {
+    .combine = append, .neutral = &none, .bytes = 8, .commutes = false};
+
+static enum qn_coll_what what_of(const struct net *net, uint32_t k)
+{
+    const uint64_t by = net->seed % 4; /* in some programs one kind only */
+    return by == 0 ? (enum qn_coll_what)(net->seed / 4 % (QN_COLL_SCATTER + 1))
+                   : (enum qn_coll_what)(mixed(net->seed, k, 1) %
+                                         (QN_COLL_SCATTER + 1));
+}
+
+static const struct qn_operator *operator_of(const struct net *net, uint32_t k)
+{
+    return mixed(net->seed, k, 2) % 2 == 0 ? &qn_sum_u64 : &appending;
+}
+
+static uint32_t words_of(const struct net *net, uint32_t k)
+{
+    return what_of(net, k) == QN_COLL_COMMIT
+               ? 1
+               : (uint32_t)(mixed(net->seed, k, 3) % (WORDS_MAX + 1));
+}
+
+static uint64_t word_of(const struct net *net, uint32_t k, qn_node_t v,
+                        uint32_t view, uint32_t i)
+{
+    const uint64_t x = mixed(net->seed * 64 + view, k * 16 + v, 4 + i);
+    return what_of(net, k) == QN_COLL_COMMIT ? x % 8 != 0 : x;
+}
+
+/* Bytes or elements of a call. */
+static uint32_t count_of(const struct net *net, uint32_t k)
+{
+    const enum qn_coll_what what = what_of(net, k);
+    bool elements = what == QN_COLL_REDUCE || what == QN_COLL_ALLREDUCE ||
+                    what == QN_COLL_COMMIT;
+    return elements ? words_of(net, k) : 8 * words_of(net, k);
+}
+
+/* What a member gets of operation k, if it ran in a view.
+ * @return its words; 0: it gets nothing. */
+static uint32_t expected(const struct net *net, uint32_t k, uint32_t view,
+                         qn_node_t self, uint64_t *out)
+{
+    const struct view *v = &net->view[view];
+    const enum qn_coll_what what = what_of(net, k);
+    const uint32_t words = words_of(net, k);
+    const bool at_root = what == QN_COLL_REDUCE || what == QN_COLL_GATHER;
+    if (at_root && self != v->root) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < words; i++) {
+        out[i] = word_of(net, k, v->root, view, i);
+    }
+    for (uint32_t rank = 0; rank < v->members; rank++) {
+        for (uint32_t i = 0; i < words; i++) {
+            const uint64_t word = word_of(net, k, v->rank[rank], view, i);
+            if (what == QN_COLL_GATHER) {
+                out[rank * words + i] = word;
+            } else if (what == QN_COLL_SCATTER && v->rank[rank] == self) {
+                out[i] = word_of(net, k, v->root, view, rank * words + i);
+            } else if (what == QN_COLL_COMMIT) {
+                out[i] = (rank == 0 || out[i] != 0) && word != 0;
+            } else if (what == QN_COLL_REDUCE || what == QN_COLL_ALLREDUCE) {
+                out[i] = rank == 0 ? word
+                         : operator_of(net, k) == &appending
+                             ? out[i] * 31 + word
+                             : out[i] + word;
+            }
+        }
+    }
+    return what == QN_COLL_GATHER ? words * v->members : words;
+}
+
+/* Index of the view in which an operation ran that is complete. */
+static uint32_t ran_in(const struct net *net, uint32_t k)
+{
+    uint32_t i = net->views - 1;
+    while (i > 0 && !qn_view_before(net->view[i].v.done, k)) {
+        i--;
+    }
+    return i;
+}
+
+/* ---- what members do ---- */
+
+static uint64_t *out_of(struct member *m, uint32_t k)
+{
+    return m->out[k % (2 * WINDOW_MAX)];
+}
+
+static void check_unwritten(struct member *m, uint32_t k, uint32_t from)
+{
+    const uint64_t *out = out_of(m, k);
+    for (uint32_t i = from; i < MAX * WORDS_MAX; i++) {
+        cr_assert_eq(out[i], FREE, "operation %u writes where it may not", k);
+    }
+}
+
+/* @return what start says. */
+static int start_next(struct net *net, qn_node_t v)
+{
+    struct member *m = &net->member[v];
+    const uint32_t k = qn_coll_last(m->c) + 1;
+    uint64_t in[MAX * WORDS_MAX];
+    uint32_t number;
+    uint64_t *out = out_of(m, k);
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(in); i++) {
+        in[i] = word_of(net, k, v, m->view, i);
+        out[i] = FREE;
+    }
+    const struct qn_coll_call call = {.what = what_of(net, k),
+                                      .op = operator_of(net, k),
+                                      .in = in,
+                                      .out = out,
+                                      .count = count_of(net, k)};
+    int rc = qn_coll_start(m->c, &call, &number);
+    if (rc == QN_OK) {
+        cr_assert_eq(number, k);
+        net->coverage->late += !qn_view_before(net->view[m->view].v.done, k);
+    } else {
+        cr_assert(rc == QN_EAGAIN || rc == QN_EPEERDEAD, "operation %u: %s", k,
+                  qn_strerror(rc));
+    }
+    return rc;
+}
+
+static void check_result(struct net *net, qn_node_t v, uint32_t k)
+{
+    struct member *m = &net->member[v];
+    uint64_t want[MAX * WORDS_MAX] = {0};
+    const uint32_t words = expected(net, k, ran_in(net, k), v, want);
+    uint64_t *out = out_of(m, k);
+    for (uint32_t i = 0; i < words; i++) {
+        cr_assert_eq(out[i], want[i],
+                     "member %u, operation %u (%d), word %u of %u", v, k,
+                     (int)what_of(net, k), i, words);
+        net->coverage->hash = mixed(net->coverage->hash, out[i], k);
+        out[i] = FREE; /* nothing may write it again */
+    }
+    check_unwritten(m, k, words);
+    net->coverage->operations++;
+}
+
+/* Results come in order, once. */
+static void look(struct net *net, qn_node_t v)
+{
+    struct member *m = &net->member[v];
+    while (qn_view_before(m->ended, qn_coll_last(m->c)) &&
+           qn_coll_state(m->c, m->ended + 1) == QN_OK) {
+        check_result(net, v, ++m->ended);
+    }
+    if (draw(net, 8) != 0) {
+        return;
+    }
+    for (uint32_t k = m->ended + 1; k <= qn_coll_last(m->c); k++) {
+        int rc = qn_coll_state(m->c, k);
+        cr_assert(rc == QN_EAGAIN ||
+                      (rc == QN_EPEERDEAD && qn_coll_state(m->c, k + 1) == rc),
+                  "operation %u is %s after one that is not", k,
+                  qn_strerror(rc));
+        check_unwritten(m, k, 0);
+    }
+    for (uint32_t k = m->ended > WINDOW_MAX ? m->ended - WINDOW_MAX + 1 : 1;
+         k <= m->ended; k++) {
+        cr_assert_eq(qn_coll_state(m->c, k), QN_OK, "it was complete");
+        check_unwritten(m, k, 0);
+    }
+}
+
+static void kill_member(struct net *net, qn_node_t v);
+
+/* It ends when it has sent some frames more. */
+static void end_while_sending(struct net *net, qn_node_t v)
+{
+    for (qn_node_t w = 0; w < net->n; w++) {
+        if (net->member[v].qp[w] != NULL) {
+            inmemory_allow(net->member[v].qp[w], draw(net, 4));
+        }
+    }
+    (void)qn_coll_poll(net->member[v].c);
+    (void)qn_coll_flush(net->member[v].c);
+    net->coverage->killed_sending++;
+    kill_member(net, v);
+}
+
+/* One action of a turn. @return false: the member has ended. */
+static bool act(struct net *net, qn_node_t v, uint32_t action)
+{
+    struct member *m = &net->member[v];
+    bool could;
+    switch (action) {
+    case 0:
+        while (qn_coll_last(m->c) < net->operations &&
+               draw(net, m->slowness) == 0 && start_next(net, v) == QN_OK) {
+            look(net, v);
+        }
+        break;
+    case 1:
+        could = qn_coll_pending(m->c);
+        (void)qn_coll_poll(m->c);
+        cr_assert(could || !qn_coll_moved(m->c), "pending had not said so");
+        break;
+    default:
+        (void)qn_coll_flush(m->c);
+    }
+    look(net, v);
+    if (net->kills > 0 && draw(net, 60 * net->n) == 0) {
+        net->kills--;
+        if (draw(net, 2) == 0) {
+            end_while_sending(net, v);
+        } else {
+            kill_member(net, v);
+        }
+    }
+    return m->alive;
+}
+
+static void turn(struct net *net, qn_node_t v)
+{
+    for (uint32_t action = 0; action < 3 && net->member[v].alive; action++) {
+        if (!act(net, v, action)) {
+            return;
+        }
+    }
+}
+
+/* @return true: a member has ended. */
+static bool round_of_all(struct net *net)
+{
+    const uint32_t kills = net->kills;
+    for (qn_node_t v = 0; v < net->n; v++) {
+        turn(net, v);
+    }
+    net->coverage->rounds++;
+    return net->kills != kills;
+}
+
+/* ---- deaths ---- */
+
+static void kill_member(struct net *net, qn_node_t v)
+{
+    struct member *m = &net->member[v];
+    struct alike_coverage *c = net->coverage;
+    c->kills++;
+    c->killed_root += net->view[m->view].root == v;
+    c->killed_left += !m->in_view;
+    c->killed_entering += m->view + 1 < net->views;
+    c->killed_again +=
+        m->in_view && qn_view_before(m->ended, net->view[m->view].v.done);
+    qn_coll_destroy(m->c);
+    m->c = NULL;
+    m->alive = m->in_view = false;
+}
+
+static void close_pair(struct net *net, qn_node_t v, qn_node_t w)
+{
+    qn_qp_close(net->member[v].qp[w]);
+    qn_qp_close(net->member[w].qp[v]);
+    net->member[v].qp[w] = net->member[w].qp[v] = NULL;
+}
+
+/* A living member hears of deaths that it has not heard of: of all of `which`,
+ * which are bits. */
+static void tell(struct net *net, qn_node_t v, uint32_t which)
+{
+    struct member *m = &net->member[v];
+    for (qn_node_t dead = 0; dead < net->n; dead++) {
+        if (!net->member[dead].alive && !m->told[dead] &&
+            (which >> dead & 1) != 0) {
+            m->told[dead] = true;
+            if (draw(net, 2) == 0) {
+                (void)qn_coll_poll(m->c); /* what it has sent */
+            }
+            qn_coll_down(m->c, dead);
+            close_pair(net, v, dead);
+        }
+    }
+}
+
+/* ---- views ---- */
+
+static void draw_tree(struct net *net, struct qn_tree *t, const struct view *v)
+{
+    static const char *const shapes[] = {"sequential", "binary", "tree:k=1",
+                                         "fibonacci"};
+    qn_node_t order[MAX] = {0};
+    for (uint32_t i = 0; i < v->members; i++) {
+        uint32_t j = draw(net, i + 1);
+        order[i] = order[j];
+        order[j] = v->rank[i];
+    }
+    for (uint32_t i = 0; i < v->members; i++) {
+        if (order[i] == v->root) {
+            order[i] = order[0];
+            order[0] = v->root;
+        }
+    }
+    cr_assert_eq(qn_tree_build(t, shapes[draw(net, QN_ARRAY_COUNT(shapes))],
+                               order, v->members),
+                 QN_OK);
+}
+
+static void find_adjacent(struct view *v, const struct qn_tree *t)
+{
+    for (uint32_t i = 0; i < v->members; i++) {
+        const qn_node_t node = v->rank[i], parent = t->parent[node];
+        if (parent != node) {
+            v->adjacent[node] |= 1u << parent;
+            v->adjacent[parent] |= 1u << node;
+        }
+    }
+}
+
+/* Members and root of a view, and its trees. */
+static void plan_view(struct net *net, struct view *v, struct qn_tree *down,
+                      struct qn_tree *up)
+{
+    v->members = 0;
+    for (qn_node_t w = 0; w < net->n; w++) {
+        if (net->member[w].alive) {
+            v->rank[v->members++] = w;
+        }
+    }
+    v->root = v->rank[draw(net, v->members)];
+    draw_tree(net, down, v);
+    draw_tree(net, up, v);
+    memset(v->adjacent, 0, sizeof v->adjacent);
+    find_adjacent(v, down);
+    find_adjacent(v, up);
+}
+
+static void begin(struct net *net)
+{
+    struct qn_tree down, up;
+    struct view *first = &net->view[0];
+    for (qn_node_t v = 0; v < net->n; v++) {
+        net->member[v].alive = net->member[v].in_view = true;
+        net->member[v].slowness = draw(net, 3) == 0 ? 6 : 1;
+        for (qn_node_t w = 0; w < v; w++) {
+            struct qn_qp *end[2];
+            inmemory_pair(end, 2 + draw(net, 6), QN_INPLACE_MAX);
+            net->member[v].qp[w] = end[0];
+            net->member[w].qp[v] = end[1];
+        }
+    }
+    net->number = first->v.number = (uint16_t)draw(net, 65536);
+    net->views = 1;
+    plan_view(net, first, &down, &up);
+    for (qn_node_t v = 0; v < net->n; v++) {
+        const struct qn_coll_opts o = {.self = v,
+                                       .down = &down,
+                                       .up = &up,
+                                       .qp = net->member[v].qp,
+                                       .window = net->window,
+                                       .bytes_max = BYTES_MAX,
+                                       .view = net->number,
+                                       .alike = true};
+        cr_assert_eq(qn_coll_create(&net->member[v].c, &o), QN_OK);
+    }
+}
+
+/* Some rounds between two steps of the decider. */
+static bool pass_time(struct net *net)
+{
+    bool died = false;
+    for (uint32_t i = draw(net, 3) * draw(net, 4); i > 0; i--) {
+        died = round_of_all(net) || died;
+    }
+    return died;
+}
+
+static bool same_view(const struct net *net)
+{
+    bool same = true;
+    for (qn_node_t v = 0; v < net->n; v++) {
+        const struct member *m = &net->member[v];
+        same = same && (!m->alive || (m->in_view && m->view + 1 == net->views));
+    }
+    return same;
+}
+
+/* All members of a view learn of a death in bounded time if the neighbours of
+ * the dead are told, and all start operations. */
+static void hear(struct net *net)
+{
+    const struct net before = *net;
+    bool all = false;
+    net->kills = 0;
+    net->operations = UINT32_MAX;
+    for (qn_node_t v = 0; v < net->n; v++) {
+        net->member[v].slowness = 1;
+        if (net->member[v].alive) {
+            tell(net, v, net->view[net->views - 1].adjacent[v]);
+        }
+    }
+    uint64_t rounds = 0;
+    for (; rounds < HEARD_ROUNDS && !all; rounds++) {
+        all = true;
+        (void)round_of_all(net);
+        for (qn_node_t v = 0; v < net->n; v++) {
+            struct member *m = &net->member[v];
+            all = all && (!m->alive || start_next(net, v) == QN_EPEERDEAD);
+        }
+    }
+    cr_assert(all, "a member has not heard of a death");
+    net->coverage->heard = QN_MAX(net->coverage->heard, rounds);
+    net->kills = before.kills;
+    net->operations = before.operations;
+    for (qn_node_t v = 0; v < net->n; v++) {
+        net->member[v].slowness = before.member[v].slowness;
+    }
+}
+
+/* All living members leave, in any order. @return false: one has ended. */
+static bool ask(struct net *net, struct qn_view_report *report)
+{
+    uint32_t count = 0;
+    const uint32_t first = draw(net, net->n);
+    net->number++;
+    for (uint32_t i = 0; i < net->n; i++) {
+        const qn_node_t v = (first + i) % net->n;
+        struct member *m = &net->member[v];
+        if (!m->alive) {
+            continue;
+        }
+        cr_assert_eq(qn_coll_leave(m->c, &report[count]), QN_OK);
+        m->in_view = false;
+        look(net, v);
+        cr_assert_eq(report[count].delivered, m->ended);
+        count++;
+        if (pass_time(net)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void cover_decision(struct net *net, const struct view *v)
+{
+    struct alike_coverage *c = net->coverage;
+    c->views++;
+    c->handed += v->v.done - v->v.before;
+    c->far += v->v.done - v->v.before > net->window;
+    for (uint32_t i = 0; i < v->members; i++) {
+        const struct member *m = &net->member[v->rank[i]];
+        const uint32_t last = qn_coll_last(m->c);
+        c->voided += qn_view_before(v->v.done, last);
+        c->outran += qn_view_before(last, v->v.done);
+        c->root_lacked += v->rank[i] == net->view[m->view].root &&
+                          qn_view_before(m->ended, v->v.done);
+    }
+}
+
+/* @return false: a member has ended. */
+static bool decide(struct net *net)
+{
+    struct qn_view_report report[MAX];
+    struct qn_tree down, up;
+    struct view *v = &net->view[net->views];
+    if (!ask(net, report)) {
+        return false;
+    }
+    cr_assert_lt(net->views, VIEWS_MAX);
+    plan_view(net, v, &down, &up);
+    cr_assert_eq(qn_view_decide(&v->v, net->number, report, v->members), QN_OK);
+    cover_decision(net, v);
+    net->views++;
+    const struct qn_view next = v->v;
+    const uint32_t index = net->views - 1;
+    for (uint32_t i = 0; i < v->members; i++) {
+        struct member *m = &net->member[v->rank[i]];
+        const struct qn_coll_view_opts o = {
+            .down = &down, .up = &up, .qp = m->qp};
+        const uint32_t last = qn_coll_last(m->c);
+        cr_assert_eq(qn_coll_enter(m->c, &next, &o), QN_OK);
+        m->in_view = true;
+        m->view = index;
+        cr_assert_leq(qn_coll_last(m->c), next.done);
+        for (uint32_t k = next.done + 1; k <= last; k++) {
+            cr_assert_eq(qn_coll_state(m->c, k), QN_EPEERDEAD, "it is void");
+        }
+        look(net, v->rank[i]);
+        if (pass_time(net)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void make_view(struct net *net)
+{
+    do {
+        (void)pass_time(net);
+        if (same_view(net) && draw(net, 2) == 0) {
+            hear(net);
+        }
+        for (qn_node_t v = 0; v < net->n; v++) {
+            if (net->member[v].alive) {
+                tell(net, v, UINT32_MAX);
+                (void)pass_time(net);
+            }
+        }
+        for (qn_node_t v = 0; v < net->n; v++) {
+            if (net->member[v].alive) {
+                tell(net, v, UINT32_MAX);
+                cr_assert_eq(start_next(net, v), QN_EPEERDEAD);
+            }
+        }
+    } while (!decide(net));
+}
+
+/* ---- a run ---- */
+
+static bool all_ended(const struct net *net)
+{
+    bool all = true;
+    for (qn_node_t v = 0; v < net->n; v++) {
+        all = all && (!net->member[v].alive ||
+                      net->member[v].ended == net->operations);
+    }
+    return all;
+}
+
+static void run(struct net *net)
+{
+    for (uint32_t rounds = 0; !all_ended(net); rounds++) {
+        cr_assert_lt(rounds, ROUNDS_MAX, "the living do not come to an end");
+        if (round_of_all(net)) {
+            make_view(net);
+        }
+    }
+}
+
+void alike_net_run(uint64_t seed, struct alike_coverage *c)
+{
+    struct net *net = calloc(1, sizeof *net);
+    cr_assert_not_null(net);
+    net->coverage = c;
+    net->seed = seed;
+    net->random = mixed(seed, 1, 1);
+    net->n = 2 + draw(net, MAX - 1);
+    net->window = 1u << draw(net, 4);
+    net->operations = OPERATIONS;
+    net->kills = 1 + draw(net, 3);
+    net->kills = QN_MIN(net->kills, net->n - 1);
+    c->seeds++;
+    begin(net);
+    run(net);
+    for (qn_node_t v = 0; v < net->n; v++) {
+        qn_coll_destroy(net->member[v].c);
+        for (qn_node_t w = 0; w < net->n; w++) {
+            qn_qp_close(net->member[v].qp[w]);
+        }
+    }
+
+    free(net);
+}

@@ -1,0 +1,80 @@
+/*
+ * Operations that end alike: a range of seeds, as in test_views_sim.c.
+ *
+ *     QN_SIM_SEED=n                    that one only
+ *     QN_SIM_FROM=n QN_SIM_SEEDS=m     m of them, from n (1) on
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/sim/views/alike_net.h"
+#include "tests/support/replay.h"
+#include "tests/support/test.h"
+
+#define BUDGET 400u
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SEEDS 100
+#else
+#define SEEDS 3000
+#endif
+
+static uint64_t number(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static void run(uint64_t seed, struct alike_coverage *c)
+{
+    replay_by("QN_SIM_SEED=%" PRIu64 " test_alike_sim", seed);
+    alike_net_run(seed, c);
+}
+
+static void expect(const char *what, uint64_t times, bool enough)
+{
+    fprintf(stderr, "%-22s %10" PRIu64 "\n", what, times);
+    cr_expect(!enough || times > 0, "%s was never reached", what);
+}
+
+Test(alike_sim, whichever_members_die_operations_end_alike, .timeout = 600)
+{
+    struct alike_coverage c = {0};
+    const uint64_t one = number("QN_SIM_SEED", 0);
+    const uint64_t from = one != 0 ? one : number("QN_SIM_FROM", 1);
+    const uint64_t seeds = one != 0 ? 1 : number("QN_SIM_SEEDS", SEEDS);
+    for (uint64_t seed = from; seed < from + seeds; seed++) {
+        run(seed, &c);
+    }
+    const bool enough = seeds >= BUDGET;
+    expect("seeds", c.seeds, true);
+    expect("rounds", c.rounds, true);
+    expect("results", c.operations, true);
+    expect("deaths", c.kills, enough);
+    expect("  of a root", c.killed_root, enough);
+    expect("  with more to send", c.killed_sending, enough);
+    expect("  after it has left", c.killed_left, enough);
+    expect("  while others enter", c.killed_entering, enough);
+    expect("  while it lacks", c.killed_again, enough);
+    expect("views", c.views, true);
+    expect("  further than a window", c.far, enough);
+    expect("operations handed on", c.handed, enough);
+    expect("  to a root", c.root_lacked, enough);
+    expect("  before they started", c.outran, enough);
+    expect("  and started later", c.late, enough);
+    expect("void at a member", c.voided, enough);
+    expect("rounds to hear", c.heard, enough);
+}
+
+Test(alike_sim, a_seed_gives_the_same_run_each_time)
+{
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct alike_coverage a = {0}, b = {0}, other = {0};
+        run(seed, &a);
+        run(seed, &b);
+        run(seed + 1, &other);
+        cr_expect_eq(a.hash, b.hash, "seed %" PRIu64, seed);
+        cr_expect_neq(a.hash, other.hash);
+    }
+}
