@@ -291,6 +291,7 @@ static void device_down(struct qn_device *d, qn_node_t node)
         (void)qn_cas(&m->chip->core[i].owner, &dead, 0, QN_SEQ_CST);
     }
     m->incarnation[node] = 0;
+    m->changes++;
 }
 
 static void device_up(struct qn_device *d, qn_node_t node, uint64_t inc)
@@ -301,6 +302,7 @@ static void device_up(struct qn_device *d, qn_node_t node, uint64_t inc)
     QN_ASSERT(inc != 0);
     release_older(m, node, inc);
     m->incarnation[node] = inc;
+    m->changes++;
 }
 
 const struct qn_device_type qn_mpb_device = {

@@ -118,6 +118,7 @@ struct qn_mpb {
     struct qn_doorbell *doorbell;
     struct qn_doorbell_handle *ringer;  /* [nodes] or NULL */
     uint64_t incarnation[QN_MPB_CORES]; /* 0: not there yet, or down */
+    uint32_t changes;                   /* of them: downs and ups */
     const char *fault;                  /* what strict has found; NULL */
 };
 

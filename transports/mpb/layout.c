@@ -21,12 +21,14 @@ static uint32_t log2_up(uint32_t n)
     return rounds;
 }
 
-/* Notification, done flags, two words per line and member of what was received,
- * the barrier, two buffers of a head and a line. */
+/* Synchronous: notification, done flags, the barrier, two buffers of a line; a
+ * word per member more, for what else may come. Asynchronous: two words per
+ * member, a head and a buffer of a line. */
 uint32_t qn_mpb_broadcast_lines(uint32_t nodes, uint32_t k)
 {
-    return 1 + k + (nodes + QN_MPB_LINE_WORDS - 1) / QN_MPB_LINE_WORDS +
-           log2_up(nodes) + 2 * 2;
+    uint32_t words = (nodes + QN_MPB_LINE_WORDS - 1) / QN_MPB_LINE_WORDS;
+    uint32_t synchronous = 1 + k + words + log2_up(nodes) + 2 * 2;
+    return QN_MAX(synchronous, 2 * words + 2);
 }
 
 bool qn_mpb_layout(struct qn_mpb_layout *out, uint32_t nodes, uint32_t lanes)

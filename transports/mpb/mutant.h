@@ -35,9 +35,13 @@
     X(ASYNC_DONE_STALE, ASYNC, "done is looked at without invalidating")       \
     X(ASYNC_WINDOW_STALE, ASYNC, "received, without invalidating")             \
     X(ASYNC_KEPT, ASYNC, "done and received are not drained")                  \
+    X(ASYNC_NUDGE_KEPT, ASYNC, "that a view has changed is not drained")       \
+    X(ASYNC_SECOND_STALE, ASYNC, "the second look, without invalidating")      \
     X(ASYNC_LOST_COPY, ASYNC, "as printed: no copy of what goes on at once")   \
     X(ASYNC_MASKED, ASYNC, "no interrupts while children are waited for")      \
     X(ASYNC_NO_WINDOW, ASYNC, "as printed: any number of chunks on their way") \
+    X(ASYNC_NO_NUDGE, ASYNC, "a source is not told that a view has changed")   \
+    X(ASYNC_USE_WRAPS, ASYNC, "the use of a buffer may be 0")                  \
     X(ASYNC_NO_SECOND_LOOK, LIVES, "a chunk counts whichever incarnation's")
 
 enum qn_mpb_mutant {

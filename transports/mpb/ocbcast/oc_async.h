@@ -13,38 +13,39 @@
  * children: two that broadcast to each other would wait for ever otherwise.
  *
  * Window: a source has at most QN_OC_WINDOW chunks on their way. Each member
- * says, in a word of the source's buffer, up to which chunk it has received; so
- * what waits in any node is bounded, by the window times the number of sources,
- * and no forwarder refuses anything.
+ * says, in a word of the source's buffer, up to which chunk it has received
+ * all; so what waits in any node is bounded, by the window times the number of
+ * sources, and no forwarder refuses anything. The source keeps what is on its
+ * way, and sends it again when nodes have ended or come, so what it sends to a
+ * member that lives arrives there, whichever node dies in between.
  *
- * Guarantee: the messages of one source arrive in order, whole and once, at
- * each member that lives; there is no order between sources. If a node dies, a
- * message that was on its way through it may be missing at those below it. The
- * next one has a tree of the members that its source knows to live, which it
- * carries in its head.
+ * Guarantee: the messages of one source arrive in order, whole and once, and
+ * without a gap, at each member that lives, from the first one on that is sent
+ * after the source was told of that member (qn_device_up). There is no order
+ * between sources. What a source had on its way when it died may be missing at
+ * some. A member that stalls and is not told to be dead stops the others'
+ * sends.
  *
  * Lines of a node, from `first` on:
  *
- *     done       k        what a child has got
- *     received   n / 4    a word per member, about the chunks of this node
- *     head       1        of the chunk in the buffer
+ *     done       n / 4    a word per member: the use that it has got as a child
+ *     received   n / 4    the same, about the chunks of this node
+ *     head       1        of the chunk in the buffer (oc_head.h)
  *     buffer     m
  *
  *     done, received   63 .. 32 number | 31 .. 16 this node | 15 .. 0 writer
- *     head  word 0     63 .. 32 bytes of the message | chunk | chunks
- *           word 1     63 .. 32 number of the chunk at its source | source's
- *                      incarnation | source
- *           word 2     members of its tree
- *           word 3     63 .. 32 use of the buffer | incarnation of this node
  *
- * Word 3 is 0 while anything else changes, and the head is looked at a second
- * time after the get: a node that reads for its predecessor, or what is a
- * successor's, finds out.
+ * In print a child writes the flag of its place. A child that was given up may
+ * tell late, and then it would write over what the next tree's child has told
+ * there; a word of its own is harmless.
+ *
+ * The head is looked at a second time after the get: a node that reads for its
+ * predecessor, or what is a successor's, finds out.
  *
  * Threads: one, with the attachment. Nothing waits, nothing but create
  * allocates.
- * Source: Petrovic, EPFL thesis, 4.5; the window, the trees of living members
- * and the incarnations are not in it.
+ * Source: Petrovic, EPFL thesis, 4.5; the window, the trees of living members,
+ * the incarnations and what is sent again are not in it.
  */
 
 #include <stdbool.h>
@@ -62,6 +63,7 @@ struct qn_oc_async_opts {
                                  queuepairs leave */
     uint32_t k;               /* fan-out, 1 .. nodes - 1 */
     uint32_t msg_max;         /* bytes of the longest message; 0: QN_MSG_MAX */
+    uint32_t start;           /* numbers begin behind it; tests choose it */
 };
 
 /** Chunks that wait for the own buffer: now, and the most so far. */

@@ -24,4 +24,8 @@ const char *oc_async_traffic(uint64_t seed, uint32_t deaths);
 /** A member stops taking anything: how far does a source get? */
 const char *oc_async_stall(uint64_t seed);
 
+/** The same, while others end and come back; then it goes on. `most`: chunks
+ *  that have waited in the node in front of it. */
+const char *oc_async_stall_and_deaths(uint64_t seed, uint32_t *most);
+
 #endif

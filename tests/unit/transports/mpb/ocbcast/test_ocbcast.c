@@ -8,7 +8,7 @@
 #include "tests/support/test.h"
 #include "tests/unit/transports/mpb/mpb_world.h"
 #include "tests/unit/transports/mpb/ocbcast/oc_world.h"
-#include "transports/mpb/ocbcast/oc_async.h"
+#include "transports/mpb/ocbcast/oc_async_internal.h"
 #include "transports/mpb/ocbcast/ocbcast.h"
 
 #define SEEDS 100u
@@ -96,6 +96,90 @@ Test(oc_async, a_source_does_not_run_ahead_of_a_member_that_stalls,
         const char *wrong = oc_async_stall(seed);
         cr_assert_null(wrong, "seed %u: %s", (uint32_t)seed, wrong);
     }
+}
+
+/* The bound is reached: of all sources but the member itself a window waits. */
+Test(oc_async, ends_open_no_window_beside_a_member_that_stalls, .timeout = 60)
+{
+    uint32_t longest = 0;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        uint32_t most;
+        const char *wrong = oc_async_stall_and_deaths(seed, &most);
+        cr_assert_null(wrong, "seed %u: %s", (uint32_t)seed, wrong);
+        longest = most > longest ? most : longest;
+    }
+    cr_assert_eq(longest, 4 * QN_OC_WINDOW, "%u", longest);
+}
+
+/* ---- places of chunks that wait ---- */
+
+static struct mpb_world three;
+static struct qn_oc_async *relay;
+
+static void open_relay(void)
+{
+    struct qn_device_bcast *b = NULL;
+    mpb_open_world(&three, 3, false, 1);
+    cr_assert_eq(
+        qn_oc_async_create(
+            &b, &(struct qn_oc_async_opts){.device = three.node[0], .k = 1}),
+        QN_OK);
+    relay = (struct qn_oc_async *)(void *)b;
+}
+
+static void close_relay(void)
+{
+    qn_device_bcast_destroy(&relay->bcast);
+    mpb_close_world(&three);
+}
+
+/* @return false: it is not to be passed on. */
+static bool comes(uint32_t number, uint16_t version)
+{
+    const struct qn_oc_about about = {.source = 1,
+                                      .number = number,
+                                      .version = version,
+                                      .members = 7,
+                                      .bytes = 1,
+                                      .place = 1,
+                                      .places = 1};
+    struct qn_oc_chunk *c = qn_oc_claim(relay, &about);
+    if (c != NULL) {
+        qn_oc_head_write(&c->head, &about);
+        qn_oc_enqueue(relay, 1, number);
+    }
+    return c != NULL;
+}
+
+/* What a source sends again goes by another tree. What comes late by the older
+ * one must not go out in its place: other children wait for it. */
+Test(oc_relay, a_straggler_of_an_older_version_goes_no_further)
+{
+    open_relay();
+    cr_assert(comes(UINT32_MAX, 0xffff));
+    cr_assert(comes(0, 0xffff));
+    cr_assert_eq(relay->queued, 2);
+    cr_assert(comes(UINT32_MAX, 0), "the version has wrapped");
+    cr_assert_eq(relay->queued, 1, "of the older one nothing waits any more");
+    cr_assert(!comes(0, 0xffff));
+    cr_assert(comes(0, 0));
+    cr_assert_eq(relay->queued, 2);
+    close_relay();
+}
+
+/* All members have what is a window behind the newest. */
+Test(oc_relay, a_place_is_of_the_newest_chunk)
+{
+    open_relay();
+    for (uint32_t n = UINT32_MAX - 1; n != 5; n++) {
+        cr_assert(comes(n, 3));
+        cr_assert_leq(relay->queued, QN_OC_WINDOW);
+    }
+    cr_assert_eq(relay->queued, QN_OC_WINDOW);
+    cr_assert(!comes(0, 3));
+    cr_assert(comes(8, 3), "it skips what all have");
+    cr_assert_eq(relay->queued, 1);
+    close_relay();
 }
 
 /* ---- threads ---- */
