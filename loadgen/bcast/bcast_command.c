@@ -91,6 +91,10 @@ static const struct qn_option table[] = {
     QN_OPTION_COUNT("window", "W", AT(window),
                     "outstanding operations of the throughput part (16)", 1,
                     QN_OPERATION_WINDOW_MAX),
+    QN_OPTION_COUNT("sources", "N", AT(sources),
+                    "nodes that submit, the first of the group; all deliver in "
+                    "one order (the root alone)",
+                    1, QN_NODES_MAX),
     QN_OPTION("format", "NAME", take_format, AT(format),
               "text (default), json or csv"),
 };
@@ -99,7 +103,8 @@ static const struct qn_option table[] = {
 static bool applies(const struct qn_bcast_kind *k, const struct qn_option *o)
 {
     return (o->at != AT(size) || k->size_max > 0) &&
-           (o->at != AT(window) || k->window);
+           (o->at != AT(window) || k->window) &&
+           (o->at != AT(sources) || k->op == QN_COLLECTIVE_ACK);
 }
 
 static bool parse_options(struct qn_bcast *b, int argc, char **argv,
@@ -183,6 +188,9 @@ static int map_cores(struct qn_bcast *b)
         uint32_t nodes = b->nodes > 0 ? (uint32_t)b->nodes : QN_MAX(all, 2u);
         int err = qn_core_mapping_make(&b->mapping, m, nodes);
         status = err == QN_OK ? assign_cores(b) : fail(b, qn_strerror(err));
+        if (status == 0 && b->sources > nodes) {
+            status = fail(b, "--sources: the group has fewer nodes");
+        }
     }
     qn_machine_destroy(m);
     return status;
@@ -190,14 +198,15 @@ static int map_cores(struct qn_bcast *b)
 
 /* ---- topologies ---- */
 
-/* The request that a leaf of a broadcast sends first is counted, too. */
+/* The request that a leaf of a broadcast sends first is counted, too. Of
+ * several sources there is no prediction. */
 static void predict(const struct qn_bcast *b, struct qn_bcast_row *r, double q)
 {
     const struct qn_machine *m = b->mapping.m;
     const struct qn_shape *s = &r->plan.down;
     const enum qn_collective op = b->kind->op;
     r->cycles = r->occupancy = (double)NAN;
-    if (!b->mapping.costs_known) {
+    if (!b->mapping.costs_known || b->sources > 0) {
         return;
     }
     if (r->plan.ring != NULL) {
@@ -249,7 +258,8 @@ static int add(struct qn_bcast *b, const char *name,
     b->count++;
     err = place(b, r);
     if (err == QN_OK) {
-        err = qn_operation_result_init(&r->d, &r->tree, b->kind->op);
+        err = qn_operation_result_init(&r->d, &r->tree, b->kind->op,
+                                       (uint32_t)b->sources);
     }
     predict(b, r, o->q);
     o->root = r->plan.root; /* the other topologies use it, too */
@@ -300,6 +310,7 @@ static int measure_row(struct qn_bcast *b, struct qn_bcast_row *r)
                       .shared = b->shared,
                       .size = b->kind->size_max > 0 ? (uint32_t)b->size : 0,
                       .window = (uint32_t)b->window,
+                      .sources = (uint32_t)b->sources,
                       .seconds = b->seconds / PASSES,
                       .stop = &stopped},
         .pthread = pthread};

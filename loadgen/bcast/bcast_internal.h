@@ -43,7 +43,7 @@ struct qn_bcast {
     const struct qn_bcast_kind *kind;
     const char *machine, *cores, *format;
     struct qn_topology_names algos;
-    uint64_t nodes, root, size, window;
+    uint64_t nodes, root, size, window, sources;
     double seconds;
     /* state */
     struct qn_core_mapping mapping;

@@ -95,8 +95,14 @@ static void write_head(const struct qn_bcast *b, FILE *to)
     if (k->window) {
         fprintf(to, ", window %u", (unsigned)b->window);
     }
+    if (b->sources > 0) {
+        fprintf(to, ", %u sources", (unsigned)b->sources);
+    }
     fprintf(to, "\nlatency: %s\n",
-            b->shared && k->shared != NULL ? k->shared : k->latency);
+            b->sources > 0 ? "from a source's call until it knows that all "
+                             "have it; the slowest source"
+            : b->shared && k->shared != NULL ? k->shared
+                                             : k->latency);
     const char *pthread = k->pthread ? " pthread" : "";
     fprintf(to, "%-*s %9s %9s %9s %9s %6s%s %10s %10s %6s%s\n", name_width(b),
             "topology", "median_ns", "p99_ns", "predicted", "cycles", "ratio",
@@ -241,12 +247,13 @@ static int write_json(const struct qn_bcast *b, FILE *to)
         }
     }
     json_t *all =
-        json_pack("{s:s, s:i, s:i, s:b, s:i, s:o, s:o, s:o, s:b, s:o}", "bench",
-                  k->name, "nodes", (int)b->mapping.nodes, "cores",
+        json_pack("{s:s, s:i, s:i, s:b, s:i, s:o, s:o, s:o, s:o, s:b, s:o}",
+                  "bench", k->name, "nodes", (int)b->mapping.nodes, "cores",
                   (int)b->mapping.cores, "cores_shared", b->shared, "root",
                   (int)b->mapping.m->core[b->row[0].plan.root].os, "size",
                   count_or_null(k->size_max > 0, b->size), "window",
-                  count_or_null(k->window, b->window), "rank_correlation",
+                  count_or_null(k->window, b->window), "sources",
+                  count_or_null(b->sources > 0, b->sources), "rank_correlation",
                   number(qn_bcast_correlation(b)), "interrupted",
                   b->interrupted, "topologies", rows);
     if (b->pthread.known) {

@@ -176,15 +176,14 @@ static void turn(struct node *n)
     }
 }
 
-/* Barrier of all nodes; `count` must be 0 before. */
+static void turn_of(void *ctx)
+{
+    turn(ctx);
+}
+
 static void meet(struct node *n, qn_a32 *count)
 {
-    /* Sequentially consistent: everything done before the barrier is visible
-     * after it. */
-    qn_fetch_add(count, 1, QN_SEQ_CST);
-    while (qn_load(count, QN_SEQ_CST) < n->o->tree->n && !given_up(n)) {
-        turn(n);
-    }
+    qn_operation_meet(n->s, count, turn_of, n);
 }
 
 /* Number of messages that the slowest node has delivered. */
@@ -380,15 +379,6 @@ static int open_context(struct node *n)
     return qn_context_create(&n->s->context, &o);
 }
 
-static uint32_t window_of(const struct qn_operation_opts *o)
-{
-    uint32_t window = 1;
-    while (window < o->window) {
-        window *= 2;
-    }
-    return window;
-}
-
 static int open_sequenced(struct node *n)
 {
     struct qn_operation_tally *mine = &n->p->tally[n->self];
@@ -399,7 +389,8 @@ static int open_sequenced(struct node *n)
     }
     const struct qn_sequenced_broadcast_opts o = {.wiring = mine->wiring,
                                                   .qp = n->s->end->tree_qp,
-                                                  .window = window_of(n->o),
+                                                  .window =
+                                                      qn_operation_window(n->o),
                                                   .bytes_max = n->o->size,
                                                   .view = 1,
                                                   .deliver = deliver_sequenced,

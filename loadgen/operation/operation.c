@@ -32,10 +32,12 @@ static uint32_t count_leaves(const struct qn_tree *t)
 }
 
 int qn_operation_result_init(struct qn_operation_result *r,
-                             const struct qn_tree *tree, enum qn_collective op)
+                             const struct qn_tree *tree, enum qn_collective op,
+                             uint32_t sources)
 {
     *r = (struct qn_operation_result){
-        .histograms = op == QN_COLLECTIVE_BROADCAST ? count_leaves(tree) : 1};
+        .histograms = op == QN_COLLECTIVE_BROADCAST ? count_leaves(tree)
+                                                    : QN_MAX(sources, 1u)};
     r->latency = calloc(r->histograms, sizeof *r->latency);
     return r->latency != NULL ? QN_OK : QN_ENOMEM;
 }
@@ -75,6 +77,10 @@ static bool is_broadcast(const struct qn_operation_opts *o)
 
 static bool opts_ok(const struct qn_operation_opts *o)
 {
+    if (o->sources > 0 &&
+        (o->op != QN_COLLECTIVE_ACK || o->sources > o->tree->n)) {
+        return false;
+    }
     if (o->tree->n < 2 ||
         (o->ring != NULL &&
          (o->op != QN_COLLECTIVE_ACK || o->ring->o.n != o->tree->n ||
@@ -125,6 +131,15 @@ int qn_operation_ring_members(struct qn_tree *out,
         order[id] = ring->core[id];
     }
     return qn_tree_build(out, "sequential", order, ring->o.n);
+}
+
+uint32_t qn_operation_window(const struct qn_operation_opts *o)
+{
+    uint32_t window = 1;
+    while (window < o->window) {
+        window *= 2;
+    }
+    return window;
 }
 
 static int make_nodes(struct qn_operation *p)
@@ -188,8 +203,9 @@ int qn_operation_node(struct qn_operation *p,
                       const struct qn_operation_end *end)
 {
     struct qn_operation_self n = {.p = p, .end = end};
-    int rc = is_broadcast(&p->o) ? qn_operation_broadcasts(&n)
-                                 : qn_operation_collectives(&n);
+    int rc = p->o.sources > 0      ? qn_operation_sources(&n)
+             : is_broadcast(&p->o) ? qn_operation_broadcasts(&n)
+                                   : qn_operation_collectives(&n);
     if (rc != QN_OK) {
         qn_operation_give_up(&n);
         return rc;
@@ -200,10 +216,12 @@ int qn_operation_node(struct qn_operation *p,
 void qn_operation_sum(struct qn_operation *p)
 {
     /* acquire: pairs with the store of each node. */
-    uint64_t sent = qn_load(&p->tally[p->o.tree->root].delivered, QN_ACQUIRE);
+    const struct qn_operation_tally *root = &p->tally[p->o.tree->root];
+    uint64_t sent = qn_load(&root->delivered, QN_ACQUIRE);
     p->r->sent += sent;
     for (qn_node_t v = 0; v < p->o.tree->n; v++) {
         uint64_t got = qn_load(&p->tally[v].delivered, QN_ACQUIRE);
-        p->r->wrong += p->tally[v].wrong + (got != sent);
+        p->r->wrong += p->tally[v].wrong + (got != sent) +
+                       (p->tally[v].order != root->order);
     }
 }

@@ -20,6 +20,9 @@
  *              the root continues when the slowest node has delivered.
  *   ack        From the root's send until it knows that all have delivered, by
  *              the clock of the root. Window: of unacknowledged operations.
+ *              With sources: from a source's call until it knows, by its own
+ *              clock; the slowest source. Sources take turns. Window: of
+ *              operations of all sources, and of each.
  *   reduce     From a common start until the root has the result. Throughput:
  *              nodes run ahead of their parents as far as the lanes allow.
  *   barrier    From a common start until the last node has left. Throughput:
@@ -68,15 +71,18 @@ struct qn_operation_opts {
                                            is the member of each id. Kept. NULL:
                                            over the tree */
     bool shared;                        /* fewer cores than nodes: sleep */
-    uint32_t size;   /* bytes of a message; reduce: of the vector, a
-                        multiple of 8 and at most 8 * QN_COLL_WORDS;
-                        barrier: 0, or as for reduce; 2pc: unused */
-    uint32_t window; /* operations (broadcast, ack); window * (size +
-                        8) at most QN_OPERATION_LANE_BYTES */
-    double seconds;  /* of both parts together; longer if there would
-                        be no result otherwise */
-    uint64_t least;  /* operations of each part, at least */
-    qn_a32 *stop;    /* end early when it is not 0; NULL: none */
+    uint32_t size;    /* bytes of a message; reduce: of the vector, a
+                         multiple of 8 and at most 8 * QN_COLL_WORDS;
+                         barrier: 0, or as for reduce; 2pc: unused */
+    uint32_t window;  /* operations (broadcast, ack); window * (size +
+                         8) at most QN_OPERATION_LANE_BYTES */
+    uint32_t sources; /* ack: nodes 0 .. sources-1 submit, each a window at
+                         most; 0: the root alone */
+    double seconds;   /* of both parts together; longer if there would
+                         be no result otherwise */
+    uint64_t least;   /* operations of each part, at least; sources: of
+ the first part 4096 at most */
+    qn_a32 *stop;     /* end early when it is not 0; NULL: none */
     qn_operation_barrier *other; /* barrier: measure this one; NULL: ours */
     void *other_ctx;
 };
@@ -96,7 +102,7 @@ struct qn_operation_end {
     qn_node_t self;
     struct qn_qp **tree_qp;       /* along the edges of the tree or ring */
     struct qn_qp **direct_qp;     /* broadcast: between the root and each leaf;
-                                     else unused */
+                                     sources: and each node; else unused */
     struct qn_doorbell *doorbell; /* shared: its own */
     struct qn_doorbell_handle *ringer; /* shared broadcast: of all others */
 };
@@ -104,7 +110,8 @@ struct qn_operation_end {
 /** Result of one or several runs over one tree. */
 struct qn_operation_result {
     struct qn_histogram *latency; /* [histograms]: broadcast: one per leaf,
-                                     ascending; else one; own */
+                                     ascending; sources: one of each; else one;
+                                     own */
     uint32_t histograms;
     uint64_t sent;   /* operations */
     uint64_t wrong;  /* messages or results that were missing or wrong */
@@ -112,9 +119,10 @@ struct qn_operation_result {
     double stream_s; /* seconds of the throughput part */
 };
 
-/** @return QN_OK or QN_ENOMEM. */
+/** For runs with these options. @return QN_OK or QN_ENOMEM. */
 int qn_operation_result_init(struct qn_operation_result *r,
-                             const struct qn_tree *tree, enum qn_collective op);
+                             const struct qn_tree *tree, enum qn_collective op,
+                             uint32_t sources);
 void qn_operation_result_fini(struct qn_operation_result *r);
 
 /** Quantile q of the slowest leaf (broadcast) or of the operation, ns. 0:

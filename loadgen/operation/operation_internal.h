@@ -13,6 +13,7 @@
 struct qn_operation_tally {
     alignas(QN_CACHELINE) qn_a64 delivered; /* written by its node only */
     uint64_t wrong;                         /* written when it ends */
+    uint64_t order; /* sources: hash of what came, in order; likewise */
     /* What its program runs on; owned. */
     struct qn_coll *coll;
     struct qn_context *context;
@@ -60,8 +61,17 @@ void qn_operation_idle(struct qn_operation_self *n);
 bool qn_operation_over(const struct qn_operation_self *n, uint64_t done,
                        uint64_t least, qn_time_t deadline);
 
+/** Barrier of all nodes; `count` must be 0 before. Takes turns until all have
+ *  come. */
+void qn_operation_meet(struct qn_operation_self *n, qn_a32 *count,
+                       void (*turn)(void *ctx), void *ctx);
+
+/** The window of a sequenced broadcast: a power of two. */
+uint32_t qn_operation_window(const struct qn_operation_opts *o);
+
 /** The programs. @return QN_OK; or why this node could not start. */
 int qn_operation_broadcasts(struct qn_operation_self *self);
+int qn_operation_sources(struct qn_operation_self *self);
 int qn_operation_collectives(struct qn_operation_self *n);
 
 #endif

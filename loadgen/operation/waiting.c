@@ -87,3 +87,15 @@ void qn_operation_idle(struct qn_operation_self *n)
         patience_ends(n, now - n->moved);
     }
 }
+
+void qn_operation_meet(struct qn_operation_self *n, qn_a32 *count,
+                       void (*turn)(void *ctx), void *ctx)
+{
+    /* Sequentially consistent: everything done before the barrier is visible
+     * after it. */
+    qn_fetch_add(count, 1, QN_SEQ_CST);
+    while (qn_load(count, QN_SEQ_CST) < n->p->o.tree->n &&
+           !qn_operation_given_up(n)) {
+        turn(ctx);
+    }
+}

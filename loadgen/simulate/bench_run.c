@@ -30,6 +30,12 @@ static void node(void *ctx, uint32_t self)
     measured.complete += qn_operation_node(measured.operation, &end) == QN_OK;
 }
 
+/* Requests to the root. */
+static bool has_direct(const struct qn_bench_run_opts *o)
+{
+    return o->op == QN_COLLECTIVE_BROADCAST || o->sources > 0;
+}
+
 /* The root and all others. */
 static int open_direct(const struct qn_bench_run_opts *o)
 {
@@ -81,13 +87,14 @@ int qn_bench_run_do(struct qn_bench_run *m, const struct qn_bench_run_opts *o)
         .ring = o->ring,
         .size = o->size,
         .window = o->window,
+        .sources = o->sources,
         .seconds = 1e-9,
         .least = o->count,
     };
     memset(&measured, 0, sizeof measured);
     *m = (struct qn_bench_run){0};
     measured.o = o;
-    int err = qn_operation_result_init(&m->result, o->tree, o->op);
+    int err = qn_operation_result_init(&m->result, o->tree, o->op, o->sources);
     if (err == QN_OK) {
         err = qn_operation_create(&measured.operation, &operation, &m->result);
     }
@@ -104,7 +111,7 @@ int qn_bench_run_do(struct qn_bench_run *m, const struct qn_bench_run_opts *o)
                                     .ring = o->ring,
                                     .cells = qn_operation_cells(&operation)});
     }
-    if (err == QN_OK && o->op == QN_COLLECTIVE_BROADCAST) {
+    if (err == QN_OK && has_direct(o)) {
         err = open_direct(o);
     } else if (err == QN_OK) {
         measured.direct = measured.tree; /* not used */
@@ -113,7 +120,7 @@ int qn_bench_run_do(struct qn_bench_run *m, const struct qn_bench_run_opts *o)
         err = run(m, o);
     }
     qn_edges_net_close(&measured.tree);
-    if (o->op == QN_COLLECTIVE_BROADCAST) {
+    if (has_direct(o)) {
         qn_edges_net_close(&measured.direct);
     }
     qn_edges_device_close(&measured.device);

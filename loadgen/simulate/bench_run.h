@@ -18,6 +18,7 @@ struct qn_bench_run_opts {
     struct qn_prices *prices;           /* for n nodes */
     uint32_t size;                      /* bytes of a message */
     uint32_t window;                    /* operations, of the throughput part */
+    uint32_t sources;                   /* ack: as in operation.h */
     uint64_t count;                     /* operations of each part, at least */
     uint64_t until_ns;                  /* the run is cut off then */
     uint64_t seed;

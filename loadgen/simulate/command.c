@@ -109,6 +109,10 @@ static const struct qn_option table[] = {
         "outstanding operations of the throughput part (16, or what "
         "16 KiB hold)",
         1, QN_OPERATION_WINDOW_MAX),
+    QN_OPTION_COUNT("sources", "N", AT(sources),
+                    "ack: nodes that submit, the first of the group; all "
+                    "deliver in one order (the root alone)",
+                    1, QN_CORES_MAX),
     QN_OPTION("alone", NULL, qn_option_flag, AT(alone),
               "one operation at a time, from its begin to its end, as the "
               "prediction has it; no throughput"),
@@ -156,6 +160,14 @@ static int check(const struct qn_simulate *s)
         (s->size % 8 != 0 || s->size > 48)) {
         return qn_simulate_fail(
             s, "--size of a reduction is 8 to 48 bytes, a multiple of 8");
+    }
+    if (s->sources > 0 && s->op != QN_VIRTUAL_ACK) {
+        return qn_simulate_fail(
+            s, "--sources is for ack; other operations have none");
+    }
+    if (s->sources > 0 && (s->alone || s->plot != NULL || s->trace != NULL)) {
+        return qn_simulate_fail(s, "--sources runs without --alone, --plot and "
+                                   "--trace; leave them out");
     }
     if (s->machine == NULL) {
         return qn_simulate_fail(s,
@@ -210,6 +222,9 @@ static int choose_cores(struct qn_simulate *s, const struct qn_machine *all)
     if (count < 2) {
         return qn_simulate_fail(s,
                                 "an operation needs 2 nodes; the group has 1");
+    }
+    if (s->sources > count) {
+        return qn_simulate_fail(s, "--sources: the group has fewer nodes");
     }
     qsort(index, count, sizeof index[0], by_value);
     int err = qn_machine_restrict(&s->m, all, index, count);

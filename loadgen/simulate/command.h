@@ -36,7 +36,7 @@ struct qn_simulate {
     const char *machine, *cores, *plot, *trace, *transport_name;
     const struct qn_transport *transport; /* of that name */
     struct qn_topology_names topologies;
-    uint64_t nodes, root, size, count, window, seed;
+    uint64_t nodes, root, size, count, window, sources, seed;
     uint32_t warm; /* as in virtual.h; if alone */
     double jitter;
     bool software; /* library calls have their measured prices */

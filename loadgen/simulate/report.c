@@ -29,10 +29,15 @@ static uint64_t accesses(const struct qn_simulate *s)
 
 static void write_text(const struct qn_simulate *s, FILE *to)
 {
+    char sources[32] = "";
+    if (s->sources > 0) {
+        (void)snprintf(sources, sizeof sources, " of %u sources",
+                       (unsigned)s->sources);
+    }
     fprintf(
         to,
-        "%s over %s on %s, %u nodes, %u bytes, %u operations, seed %llu%s\n",
-        qn_virtual_name(s->op), s->transport->name,
+        "%s%s over %s on %s, %u nodes, %u bytes, %u operations, seed %llu%s\n",
+        qn_virtual_name(s->op), sources, s->transport->name,
         s->m->name[0] != '\0' ? s->m->name : s->machine, s->m->n,
         (unsigned)s->size, (unsigned)s->count, (unsigned long long)s->seed,
         s->clock_known ? "" : ", clock unknown: 2 GHz");
@@ -97,6 +102,10 @@ static int write_json(const struct qn_simulate *s, FILE *to)
         s->m->name, "nodes", (int)s->m->n, "clock_ghz", s->ghz, "clock_known",
         s->clock_known, "size", (int)s->size, "seed", (json_int_t)s->seed,
         "jitter", s->jitter, "host_seconds", s->host_s, "topologies", rows);
+    if (s->sources > 0) { /* acknowledged broadcasts only have them */
+        (void)json_object_set_new(all, "sources",
+                                  json_integer((json_int_t)s->sources));
+    }
     bool bad = all == NULL || json_dumpf(all, to, JSON_INDENT(2)) != 0 ||
                fputc('\n', to) == EOF;
     json_decref(all);

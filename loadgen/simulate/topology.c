@@ -147,6 +147,7 @@ static int run_as_bench(struct qn_simulate *s, const struct way *way,
         .prices = prices,
         .size = s->op == QN_VIRTUAL_BARRIER ? 0 : (uint32_t)s->size,
         .window = (uint32_t)s->window,
+        .sources = (uint32_t)s->sources,
         .count = s->count,
         .until_ns = (uint64_t)(operations * each),
         .seed = s->seed,
@@ -297,7 +298,8 @@ int qn_simulate_add(struct qn_simulate *s, const char *name,
         err = draw(s, &way);
     }
     qn_topology_spec_fini(&plan);
-    if (s->transport->device != NULL) { /* its messages go another way */
+    /* Messages of a device go another way; those of several sources, too. */
+    if (s->transport->device != NULL || s->sources > 0) {
         row->predicted_ns = row->bound = (double)NAN;
     }
     if (err != QN_OK) {

@@ -20,6 +20,7 @@ struct run {
     uint64_t least;
     uint32_t size; /* barrier: of an all-reduction; 0: a barrier */
     const struct qn_diamond_ring *ring;
+    uint32_t sources;
 };
 
 static struct qn_bcast_run_opts opts(const struct run *r,
@@ -34,6 +35,7 @@ static struct qn_bcast_run_opts opts(const struct run *r,
         .operation = {.op = r->op,
                       .tree = tree,
                       .ring = r->ring,
+                      .sources = r->sources,
                       .shared = r->shared,
                       .size = r->op == QN_COLLECTIVE_REDUCE    ? 48
                               : r->op == QN_COLLECTIVE_BARRIER ? r->size
@@ -59,7 +61,8 @@ static void run(const struct run *r)
     {
         struct qn_operation_result result;
         const struct qn_bcast_run_opts o = opts(r, t, &tree);
-        cr_assert_eq(qn_operation_result_init(&result, &tree, r->op), QN_OK);
+        cr_assert_eq(
+            qn_operation_result_init(&result, &tree, r->op, r->sources), QN_OK);
         cr_assert_eq(qn_bcast_run_measure(&result, &o), QN_OK);
         cr_assert_eq(result.wrong, 0, "%s: %llu of %llu are wrong",
                      qn_collective_name(r->op),
@@ -79,12 +82,13 @@ Test(operation_nodes, each_operation_over_each_shape_with_sleeping_nodes,
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(operations); i++) {
         for (uint32_t s = 0; qn_tree_name_at(s) != NULL; s++) {
             run(&(struct run){operations[i], qn_tree_name_at(s), 5, true, false,
-                              0, 0, NULL});
+                              0, 0, NULL, 0});
         }
     }
 }
 
-static void run_ring(uint32_t n, uint32_t k, bool full, bool shared)
+static void run_ring(uint32_t n, uint32_t k, bool full, bool shared,
+                     uint32_t sources)
 {
     const struct qn_diamond_ring_opts o = {.n = n, .k = k, .full = full};
     struct qn_diamond_ring *ring;
@@ -96,23 +100,38 @@ static void run_ring(uint32_t n, uint32_t k, bool full, bool shared)
                       .shape = "sequential",
                       .n = n,
                       .shared = shared,
-                      .ring = ring});
+                      .ring = ring,
+                      .sources = sources});
     qn_diamond_ring_destroy(ring);
 }
 
 Test(operation_nodes, acknowledged_broadcasts_over_rings, .timeout = 120)
 {
-    run_ring(5, 1, false, true);
-    run_ring(5, 2, true, true);
-    run_ring(6, 2, true, true); /* two links between two nodes */
-    run_ring(2, 2, false, false);
+    run_ring(5, 1, false, true, 0);
+    run_ring(5, 2, true, true, 0);
+    run_ring(6, 2, true, true, 0); /* two links between two nodes */
+    run_ring(2, 2, false, false, 0);
+}
+
+Test(operation_nodes, several_sources_in_one_order, .timeout = 120)
+{
+    for (uint32_t sources = 1; sources <= 4; sources += 3) {
+        run(&(struct run){.op = QN_COLLECTIVE_ACK,
+                          .shape = "binary",
+                          .n = 4,
+                          .shared = true,
+                          .least = 300,
+                          .sources = sources});
+        run_ring(4, 1, false, true, sources);
+    }
+    run_ring(2, 1, false, false, 2);
 }
 
 Test(operation_nodes, each_operation_with_two_polling_nodes, .timeout = 120)
 {
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(operations); i++) {
         run(&(struct run){operations[i], "sequential", 2, false, false, 0, 0,
-                          NULL});
+                          NULL, 0});
     }
 }
 
@@ -120,16 +139,16 @@ Test(operation_nodes, all_reductions_with_sleeping_and_polling_nodes,
      .timeout = 120)
 {
     run(&(struct run){QN_COLLECTIVE_BARRIER, "binary", 5, true, false, 0, 48,
-                      NULL});
+                      NULL, 0});
     run(&(struct run){QN_COLLECTIVE_BARRIER, "binary", 2, false, false, 0, 8,
-                      NULL});
+                      NULL, 0});
 }
 
 Test(operation_nodes, as_many_operations_as_are_asked_for, .timeout = 120)
 {
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(operations); i++) {
-        run(&(struct run){operations[i], "binary", 3, true, false, 700, 0,
-                          NULL});
+        run(&(struct run){operations[i], "binary", 3, true, false, 700, 0, NULL,
+                          0});
     }
 }
 
@@ -137,7 +156,7 @@ Test(operation_nodes, the_barrier_of_the_threads_library_beside_ours,
      .timeout = 60)
 {
     run(&(struct run){QN_COLLECTIVE_BARRIER, "binary", 4, true, true, 0, 0,
-                      NULL});
+                      NULL, 0});
 }
 
 /* A stop before the start: each part ends after what it needs for a result. */
@@ -148,13 +167,13 @@ Test(operation_nodes, an_interrupted_run_ends, .timeout = 60)
     struct qn_tree tree;
     cr_assert_eq(qn_tree_build(&tree, "binary", order, 3), QN_OK);
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(operations); i++) {
-        const struct run r = {operations[i], "binary", 3, true,
-                              false,         0,        0, NULL};
+        const struct run r = {operations[i], "binary", 3, true, false, 0, 0,
+                              NULL,          0};
         struct qn_operation_result result;
         struct qn_bcast_run_opts o = opts(&r, qn_transport_at(0), &tree);
         o.operation.seconds = 3600;
         o.operation.stop = &stop;
-        cr_assert_eq(qn_operation_result_init(&result, &tree, r.op), QN_OK);
+        cr_assert_eq(qn_operation_result_init(&result, &tree, r.op, 0), QN_OK);
         cr_assert_eq(qn_bcast_run_measure(&result, &o), QN_OK);
         cr_assert_eq(result.wrong, 0);
         qn_operation_result_fini(&result);
@@ -195,6 +214,12 @@ Test(operation_nodes, options_that_no_program_has_are_refused)
     cr_assert_eq(qn_operation_create(&p, &o, &result), QN_EINVAL, "the root");
     qn_diamond_ring_destroy(ring);
     o.ring = NULL;
+    o.sources = 3;
+    cr_assert_eq(qn_operation_create(&p, &o, &result), QN_EINVAL, "2 nodes");
+    o.sources = 2;
+    o.op = QN_COLLECTIVE_BROADCAST;
+    cr_assert_eq(qn_operation_create(&p, &o, &result), QN_EINVAL, "no ack");
+    o.sources = 0;
     cr_assert_eq(qn_tree_build(&tree, "binary", order, 1), QN_OK);
     o.op = QN_COLLECTIVE_2PC;
     cr_assert_eq(qn_operation_create(&p, &o, &result), QN_EINVAL, "alone");

@@ -62,7 +62,15 @@ made = complete("ack", "--algo", "ring:k=2,ring:k=1,full,companion,tree:k=2",
 assert [r["topology"] for r in made["topologies"]] == [
     "ring:k=2", "ring:k=1,full,companion", "tree:k=2"], made
 assert made["root"] == 1, made
+made = json.loads(good("ack", *SHORT, "--format", "json", "--sources", "2",
+                       "--size", "100", "--algo", "ring:k=1,binary"))
+assert made["sources"] == 2 and len(made["topologies"]) == 2, made
+for row in made["topologies"]:
+    assert row["wrong"] == 0 and row["sent"] > 20, row
+    assert row["median_ns"] > 0 and row["predicted_ns"] is None, row
+assert "2 sources" in good("ack", *SHORT, "--sources", "2", "--algo", "binary")
 made = complete("reduce", "--size", "48", "--algo", "auto,sequential,binary")
+assert made["sources"] is None, made
 assert made["size"] == 48 and made["window"] is None, made
 assert "pthread_barrier" not in made, made
 made = complete("allreduce", "--size", "48", "--algo", "binary")
@@ -99,6 +107,9 @@ refused(*SHORT, "--algo", "binray", names=["binary"])
 refused(*SHORT, "--size", "4096", "--window", "64", names=["--window"])
 refused(*SHORT, "--format", "svg", names=["--format", "json"])
 refused("--machine", "/no/such", names=["/no/such"])
+refused(*SHORT, "--sources", "4", names=["--sources"], what="ack")
+refused(*SHORT, "--sources", "0", names=["--sources"], what="ack")
+refused(*SHORT, "--sources", "2", names=["--sources"])
 refused(*SHORT, "--size", "56", names=["--size", "48"], what="reduce")
 refused(*SHORT, "--size", "12", names=["--size", "8"], what="reduce")
 refused(*SHORT, "--window", "4", names=["--window"], what="reduce")

@@ -66,6 +66,19 @@ class Results(unittest.TestCase):
         self.assertEqual((t["wrong"], t["incomplete"]), (0, False))
         self.assertIsNone(t["predicted_ns"])
 
+    def test_several_sources_are_delivered_in_one_order(self):
+        """Each message once at each node, in the same order at all: wrong
+        counts what is not."""
+        for topology in ("ring:k=2", "binary"):
+            t = result("ack", "--machine", machine("threadripper_1950x_1x16"),
+                       "--topology", topology, "--sources", "5", "--size",
+                       "24", "--count", "2000", "--jitter", "2")
+            self.assertEqual(t["sources"], 5)
+            t = t["topologies"][0]
+            self.assertEqual((t["wrong"], t["incomplete"]), (0, False))
+            self.assertGreaterEqual(t["operations"], 4000)
+            self.assertGreater(t["per_second"], 0)
+
     def test_the_same_seed_gives_the_same_run(self):
         args = ("ack", "--machine", machine("threadripper_1950x_1x16"),
                 "--topology", "adaptive", "--jitter", "0.05")
@@ -369,6 +382,10 @@ class Refusals(unittest.TestCase):
                      names=["nothing"])
         self.refused("broadcast", *m, "--topology", "ring:k=2",
                      names=["rings"])
+        self.refused("broadcast", *m, "--sources", "2", names=["--sources"])
+        self.refused("ack", *m, "--sources", "33", names=["--sources"])
+        self.refused("ack", *m, "--sources", "2", "--alone",
+                     names=["--sources", "--alone"])
         self.refused("broadcast", *m, "--root", "99", names=["--root"])
         self.refused("broadcast", *m, "--size", "4", names=["--size"])
         self.refused("broadcast", *m, "--fault", "burn:3", names=["--fault"])

@@ -82,7 +82,7 @@ static double measure(enum qn_collective op)
     struct qn_operation_result r;
     const struct qn_operation_opts o = {
         .op = op, .tree = &world.tree, .size = 8, .window = 4, .least = LEAST};
-    cr_assert_eq(qn_operation_result_init(&r, &world.tree, op), QN_OK);
+    cr_assert_eq(qn_operation_result_init(&r, &world.tree, op, 0), QN_OK);
     cr_assert_eq(qn_operation_create(&world.operation, &o, &r), QN_OK);
     struct qn_edges_opts net = {.transport = qn_transport_at(0),
                                 .tree = &world.tree,
