@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "core/base/assert.h"
+#include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/base/mark.h"
 #include "core/wait/spin.h"
@@ -270,13 +271,14 @@ static bool stopped(const struct qn_task_worker *w)
  * backlog looks again soon. */
 #define CONGESTED (100 * QN_US)
 
-static void rest(struct qn_task_worker *w)
+void qn_task_rest(struct qn_task_worker *w, qn_time_t deadline)
 {
     qn_doorbell_arm(&w->doorbell);
     if (!stopped(w) && !qn_task_step(w)) {
+        const qn_time_t soon = qn_clock_now() + CONGESTED;
         (void)qn_doorbell_wait(&w->doorbell, qn_task_can_send(w)
-                                                 ? QN_TIME_NEVER
-                                                 : qn_clock_now() + CONGESTED);
+                                                 ? deadline
+                                                 : QN_MIN(deadline, soon));
     }
     qn_doorbell_disarm(&w->doorbell);
 }
@@ -291,7 +293,7 @@ void qn_task_run(struct qn_task_worker *w, qn_time_t spin)
         } else if (spin > 0 && qn_spin_again(&look, qn_clock_now())) {
             qn_pause();
         } else {
-            rest(w);
+            qn_task_rest(w, QN_TIME_NEVER);
         }
     }
 }

@@ -69,6 +69,11 @@ bool qn_task_step(struct qn_task_worker *w);
  *  (core/wait/spin.h). Tasks that are left are not run. */
 void qn_task_run(struct qn_task_worker *w, qn_time_t spin);
 
+/** For a loop of the caller's that has found nothing to step: sleep until a
+ *  task comes or the deadline, ns. It may return early, and at once after
+ *  qn_task_stop. */
+void qn_task_rest(struct qn_task_worker *w, qn_time_t deadline);
+
 /** End all runs, also those that begin later. Any worker's thread. */
 void qn_task_stop(struct qn_task_worker *w);
 

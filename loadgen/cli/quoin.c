@@ -31,6 +31,8 @@ static const struct row table[] = {
      "the same for barriers, beside pthread_barrier, too"},
     {"bench collectives", qn_bench_collectives,
      "measure collective operations as a program calls them"},
+    {"bench ring", qn_bench_ring,
+     "the same for diamond rings, over queuepairs and as tasks"},
     {"load", qn_load, "drive a RESP server; report rates and latencies"},
     {"machine", qn_machine_command,
      "show and measure a machine: its cores, costs of messages"},

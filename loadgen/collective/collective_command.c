@@ -19,8 +19,9 @@
 #include "loadgen/collective/collective_report.h"
 #include "transports/registry.h"
 
-#define PROGRAM    "quoin bench collectives"
 #define GROUPS_MAX 8u
+
+static const char *program; /* first words of each line */
 
 struct bench {
     /* options */
@@ -40,7 +41,7 @@ struct bench {
 
 static int fail(const char *line)
 {
-    fprintf(stderr, PROGRAM ": %s\n", line);
+    fprintf(stderr, "%s: %s\n", program, line);
     return 2;
 }
 
@@ -68,8 +69,8 @@ static int take_operations(struct bench *b)
         const size_t len = strcspn(at, ",");
         const uint32_t form = form_named(at, len);
         if (qn_collective_form(form) == NULL) {
-            fprintf(stderr, PROGRAM ": unknown operation '%.*s'; choose among ",
-                    (int)len, at);
+            fprintf(stderr, "%s: unknown operation '%.*s'; choose among ",
+                    program, (int)len, at);
             for (uint32_t i = 0; qn_collective_form(i) != NULL; i++) {
                 fprintf(stderr, "%s%s", i > 0 ? ", " : "",
                         qn_collective_form(i)->name);
@@ -115,7 +116,7 @@ static const struct qn_option table[] = {
     QN_OPTION(
         "operation", "NAME,...", qn_option_string, AT(operations),
         "operations (all): barrier, allreduce, reduce, gather, broadcast, "
-        "ack, commit, sequence, ring"),
+        "ack, commit, sequence, ring; of threads: dr, sdr, bt"),
     QN_OPTION("nodes", "N,...", qn_option_string, AT(nodes),
               "nodes of each group (2,4,8,16)"),
     QN_OPTION("threads", NULL, qn_option_flag, AT(threads_only),
@@ -125,7 +126,7 @@ static const struct qn_option table[] = {
     QN_OPTION_COUNT("size", "BYTES", AT(size), "bytes of a broadcast (64)", 8,
                     QN_COLLECTIVE_SIZE_MAX),
     QN_OPTION_COUNT("window", "W", AT(window),
-                    "messages under way in sequence and ring, a power of two "
+                    "messages under way from sequence on, a power of two "
                     "(16)",
                     1, QN_COLLECTIVE_WINDOW_MAX),
     QN_OPTION("tree", "NAME", qn_option_string, AT(tree_name),
@@ -144,10 +145,35 @@ static const struct qn_option table[] = {
               "few operations, to test that the benchmark works"),
 };
 
+/* The forms that this kind of nodes can run. */
+static uint32_t forms_of(const struct bench *b, bool processes)
+{
+    uint32_t forms = b->forms;
+    for (uint32_t i = 0; qn_collective_form(i) != NULL; i++) {
+        if (processes && qn_collective_form(i)->threads) {
+            forms &= ~(1u << i);
+        }
+    }
+    return forms;
+}
+
+static int check_kinds(const struct bench *b)
+{
+    if (b->threads_only && b->processes_only) {
+        return fail("--threads and --processes exclude each other; leave both "
+                    "out to run both");
+    }
+    if (b->processes_only && forms_of(b, true) == 0) {
+        return fail("--processes: dr, sdr and bt run in threads only");
+    }
+    return 0;
+}
+
 static int prepare(struct bench *b)
 {
     int status = take_operations(b);
     status = status == 0 ? take_nodes(b) : status;
+    status = status == 0 ? check_kinds(b) : status;
     if (status != 0) {
         return status;
     }
@@ -161,21 +187,21 @@ static int prepare(struct bench *b)
     }
     if (!tree_is_known(b->tree_name)) {
         fprintf(stderr,
-                PROGRAM ": unknown tree '%s'; choose sequential, binary, "
-                        "fibonacci or tree:k=N\n",
-                b->tree_name);
+                "%s: unknown tree '%s'; choose sequential, binary, fibonacci "
+                "or tree:k=N\n",
+                program, b->tree_name);
         return 2;
     }
     if (b->plot != NULL) {
         status =
-            qn_output_path_check(PROGRAM, "plot", b->plot, "name a file in it");
+            qn_output_path_check(program, "plot", b->plot, "name a file in it");
     }
     if (status != 0) {
         return status;
     }
     int rc = qn_places_discover(&b->places);
     if (rc != QN_OK) {
-        fprintf(stderr, PROGRAM ": cannot list the cores: %s\n",
+        fprintf(stderr, "%s: cannot list the cores: %s\n", program,
                 qn_strerror(rc));
         return 1;
     }
@@ -185,7 +211,7 @@ static int prepare(struct bench *b)
     b->result = mmap(NULL, sizeof *b->result, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (b->result == MAP_FAILED) {
-        fprintf(stderr, PROGRAM ": not enough memory\n");
+        fprintf(stderr, "%s: not enough memory\n", program);
         return 1;
     }
     return 0;
@@ -195,7 +221,7 @@ static int prepare(struct bench *b)
 
 static int complain(uint32_t nodes, int rc)
 {
-    fprintf(stderr, PROGRAM ": %u nodes: %s\n", nodes, qn_strerror(rc));
+    fprintf(stderr, "%s: %u nodes: %s\n", program, nodes, qn_strerror(rc));
     return rc;
 }
 
@@ -206,7 +232,7 @@ static int run_over(struct bench *b, uint32_t nodes, bool processes,
     const struct qn_spin_opts spin = {.nodes = nodes,
                                       .cores = b->places.count,
                                       .quota_milli = b->places.quota_milli};
-    const struct qn_collective_run_opts o = {
+    struct qn_collective_run_opts o = {
         .transport = b->transport,
         .nodes = nodes,
         .core = b->core,
@@ -214,14 +240,23 @@ static int run_over(struct bench *b, uint32_t nodes, bool processes,
         .turns = (uint32_t)b->turns,
         .seconds = b->seconds,
         .quick = b->quick,
-        .forms = b->forms,
+        .forms = forms_of(b, processes),
         .collective = {.tree = tree,
                        .ring = ring,
                        .size = (uint32_t)b->size,
                        .window = (uint32_t)b->window,
                        .backoff = qn_backoff_of(&spin)}};
+    const struct qn_collective_tasks_opts t = {.nodes = nodes,
+                                               .tree = tree,
+                                               .ring = ring,
+                                               .window = o.collective.window,
+                                               .backoff = o.collective.backoff};
     memset(b->result, 0, sizeof *b->result);
-    return qn_collective_run(b->result, &o);
+    int rc =
+        processes ? QN_OK : qn_collective_tasks_create(&o.collective.tasks, &t);
+    rc = rc == QN_OK ? qn_collective_run(b->result, &o) : rc;
+    qn_collective_tasks_destroy(o.collective.tasks);
+    return rc;
 }
 
 /* One group. @param to  Its results are appended. @return QN_OK, or an error
@@ -252,13 +287,13 @@ static int run_group(struct bench *b, uint32_t nodes, bool processes,
     const struct qn_collective_run_opts o = {
         .nodes = nodes,
         .processes = processes,
-        .forms = b->forms,
+        .forms = forms_of(b, processes),
         .collective = {.size = (uint32_t)b->size}};
     json_t *group = qn_collective_report(b->result, &o);
     const bool wrong = json_integer_value(json_object_get(group, "wrong")) > 0;
     json_array_append_new(to, group);
     if (wrong) {
-        fprintf(stderr, PROGRAM ": %u nodes: wrong results\n", nodes);
+        fprintf(stderr, "%s: %u nodes: wrong results\n", program, nodes);
     }
     return wrong ? QN_EIO : QN_OK;
 }
@@ -268,7 +303,8 @@ static int run_groups(struct bench *b, json_t *to)
     const bool joins = b->transport->memory != QN_TRANSPORT_BOTH_WRITE;
     int rc = QN_OK;
     for (int processes = 0; processes <= joins; processes++) {
-        if (processes ? b->threads_only : b->processes_only) {
+        if ((processes ? b->threads_only : b->processes_only) ||
+            forms_of(b, processes) == 0) {
             continue;
         }
         for (uint32_t i = 0; i < b->groups && rc == QN_OK; i++) {
@@ -295,12 +331,13 @@ static int measure(struct bench *b)
     json_t *groups = json_array();
     int status = run_groups(b, groups) == QN_OK ? 0 : 1;
     json_t *all = json_pack(
-        "{s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:s,s:O}", "bench", "collectives",
-        "transport", b->transport->name, "tree", b->tree_name, "ring_arity",
-        (int)b->arity, "size", (int)b->size, "window", (int)b->window, "cores",
-        (int)b->places.count, "compiler", __VERSION__, "groups", groups);
+        "{s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:s,s:O}", "bench",
+        program + sizeof "quoin bench", "transport", b->transport->name, "tree",
+        b->tree_name, "ring_arity", (int)b->arity, "size", (int)b->size,
+        "window", (int)b->window, "cores", (int)b->places.count, "compiler",
+        __VERSION__, "groups", groups);
     if (json_dumpf(all, stdout, JSON_INDENT(2)) != 0 || puts("") == EOF) {
-        fprintf(stderr, PROGRAM ": cannot write the result\n");
+        fprintf(stderr, "%s: cannot write the result\n", program);
         status = 1;
     }
     if (b->plot != NULL && draw(b, groups) != 0) {
@@ -311,11 +348,14 @@ static int measure(struct bench *b)
     return status;
 }
 
-int qn_bench_collectives(int argc, char **argv)
+static int command(const char *name, const char *operations,
+                   const char *summary, int argc, char **argv)
 {
     static struct bench b; /* too large for the stack */
     int status = 0;
-    b = (struct bench){.nodes = "2,4,8,16",
+    program = name;
+    b = (struct bench){.operations = operations,
+                       .nodes = "2,4,8,16",
                        .tree_name = "sequential",
                        .transport_name = "ump",
                        .size = 64,
@@ -323,11 +363,8 @@ int qn_bench_collectives(int argc, char **argv)
                        .arity = 2,
                        .turns = QN_COLLECTIVE_TURNS_MAX,
                        .seconds = 2};
-    const struct qn_options o = {
-        PROGRAM,
-        "Measure collective operations as a program calls them. JSON goes to\n"
-        "stdout, a table to stderr.",
-        table, QN_ARRAY_COUNT(table), &b};
+    const struct qn_options o = {name, summary, table, QN_ARRAY_COUNT(table),
+                                 &b};
     if (!qn_options_parse(&o, argc, argv, &status)) {
         return status;
     }
@@ -340,4 +377,24 @@ int qn_bench_collectives(int argc, char **argv)
         munmap(b.result, sizeof *b.result);
     }
     return status;
+}
+
+int qn_bench_collectives(int argc, char **argv)
+{
+    return command(
+        "quoin bench collectives", NULL,
+        "Measure collective operations as a program calls them. JSON goes to\n"
+        "stdout, a table to stderr.",
+        argc, argv);
+}
+
+int qn_bench_ring(int argc, char **argv)
+{
+    return command(
+        "quoin bench ring", "sequence,ring,dr,sdr,bt",
+        "Measure pipelines of acknowledged broadcasts over diamond rings "
+        "beside "
+        "trees, over\nqueuepairs and as tasks: quoin bench collectives of "
+        "these. JSON goes to stdout, a\ntable to stderr.",
+        argc, argv);
 }

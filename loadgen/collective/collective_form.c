@@ -259,22 +259,51 @@ static int ring_pipeline(struct qn_collective_node *n, uint32_t count)
     return rc;
 }
 
+/* ---- tasks ---- */
+
+static int tasks(struct qn_collective_node *n, enum qn_task_broadcast_kind kind,
+                 uint32_t count)
+{
+    return qn_collective_tasks_run(n->o->tasks, n->end->self, kind, count,
+                                   n->deadline, &n->wrong);
+}
+
+static int task_dr(struct qn_collective_node *n, uint32_t count)
+{
+    return tasks(n, QN_TASK_DR, count);
+}
+
+static int task_sdr(struct qn_collective_node *n, uint32_t count)
+{
+    return tasks(n, QN_TASK_SDR, count);
+}
+
+static int task_bt(struct qn_collective_node *n, uint32_t count)
+{
+    return tasks(n, QN_TASK_BT, count);
+}
+
 /* ---- the table ---- */
 
 static const struct qn_collective_form forms[] = {
-    {"barrier", "no member goes on before all have come", 0, barriers},
-    {"allreduce", "the sum of a word of each, at all", 8, allreduce},
-    {"reduce", "the sum of a word of each, at the root", 8, reduce},
-    {"gather", "a word of each, at the root", 8, gather},
+    {"barrier", "no member goes on before all have come", 0, barriers, false},
+    {"allreduce", "the sum of a word of each, at all", 8, allreduce, false},
+    {"reduce", "the sum of a word of each, at the root", 8, reduce, false},
+    {"gather", "a word of each, at the root", 8, gather, false},
     {"broadcast", "the root's message, to all", QN_COLLECTIVE_AS_SIZE,
-     broadcast},
+     broadcast, false},
     {"ack", "the same; the root waits until all have it", QN_COLLECTIVE_AS_SIZE,
-     acknowledged},
-    {"commit", "asked, voted, told", 8, commit},
+     acknowledged, false},
+    {"commit", "asked, voted, told", 8, commit, false},
     {"sequence", "a pipeline of acknowledged broadcasts over the tree",
-     QN_COLLECTIVE_AS_SIZE, tree_pipeline},
+     QN_COLLECTIVE_AS_SIZE, tree_pipeline, false},
     {"ring", "the same over a diamond ring", QN_COLLECTIVE_AS_SIZE,
-     ring_pipeline},
+     ring_pipeline, false},
+    {"dr", "the same as tasks, the newest first", QN_TASK_BROADCAST_BYTES,
+     task_dr, true},
+    {"sdr", "the same, sequenced", QN_TASK_BROADCAST_BYTES, task_sdr, true},
+    {"bt", "the same as tasks, over the tree", QN_TASK_BROADCAST_BYTES, task_bt,
+     true},
 };
 
 static_assert(QN_ARRAY_COUNT(forms) <= QN_COLLECTIVE_FORMS_MAX, "forms");

@@ -14,8 +14,9 @@
 #include "core/topo/tree.h"
 #include "core/wait/backoff.h"
 #include "loadgen/bench/mesh.h"
+#include "loadgen/collective/collective_tasks.h"
 
-#define QN_COLLECTIVE_FORMS_MAX   11u
+#define QN_COLLECTIVE_FORMS_MAX   12u
 #define QN_COLLECTIVE_SIZE_MAX    4096u /* bytes of a broadcast */
 #define QN_COLLECTIVE_WINDOW_MAX  64u
 #define QN_COLLECTIVE_CELLS       256u /* of a lane */
@@ -29,6 +30,8 @@ struct qn_collective_opts {
     uint32_t size;   /* bytes of a broadcast: 8 .. QN_COLLECTIVE_SIZE_MAX */
     uint32_t window; /* of the pipelines; a power of two */
     struct qn_backoff_opts backoff;
+    struct qn_collective_tasks *tasks; /* kept; NULL: forms of tasks are not
+                                          run */
 };
 
 /** One node. Fields are private. */
@@ -52,6 +55,7 @@ struct qn_collective_form {
     uint32_t bytes; /* of a message or of a contribution;
                        QN_COLLECTIVE_AS_SIZE: those of opts */
     int (*run)(struct qn_collective_node *n, uint32_t count);
+    bool threads; /* of threads only: tasks are addresses */
 };
 
 /** The i-th form; NULL past the last. The first is the barrier. */

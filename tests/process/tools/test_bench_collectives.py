@@ -12,6 +12,7 @@ import tempfile
 import xml.etree.ElementTree
 
 QUOIN = sys.argv[1]
+TASKS = ["dr", "sdr", "bt"]  # of threads only
 OPERATIONS = ["barrier", "allreduce", "reduce", "gather", "broadcast", "ack",
               "commit", "sequence", "ring"]
 
@@ -39,13 +40,14 @@ with tempfile.NamedTemporaryFile(suffix=".svg") as picture:
     made = good("--nodes", "2,5", "--plot", picture.name)
     root = xml.etree.ElementTree.parse(picture.name).getroot()
     texts = {t.text for t in root.iter() if t.tag.endswith("text")}
-    assert {"threads", "processes", *OPERATIONS} <= texts, texts
+    assert {"threads", "processes", *OPERATIONS, *TASKS} <= texts, texts
 groups = made["groups"]
 assert [(g["kind"], g["nodes"]) for g in groups] == [
     ("threads", 2), ("threads", 5), ("processes", 2), ("processes", 5)], made
 for group in groups:
     assert group["wrong"] == 0 and group["turns"] == 2, group
-    assert [o["operation"] for o in group["operations"]] == OPERATIONS, group
+    run = OPERATIONS + (TASKS if group["kind"] == "threads" else [])
+    assert [o["operation"] for o in group["operations"]] == run, group
     for o in group["operations"]:
         assert 0 < o["ns"]["p10"] <= o["ns"]["median"] <= o["ns"]["p90"], o
         large = o["operation"] in ("broadcast", "ack", "sequence", "ring")
@@ -60,6 +62,21 @@ made = good("--nodes", "3", "--threads", "--transport", "ffq_shared",
             "--size", "8", "--window", "1")
 assert made["transport"] == "ffq_shared", made
 
+made = good("--nodes", "16", "--operation", "sdr,dr", "--arity", "3",
+            "--window", "1")
+assert [g["kind"] for g in made["groups"]] == ["threads"], made
+assert made["groups"][0]["wrong"] == 0, made
+done = subprocess.run([QUOIN, "bench", "ring", "--quick", "--nodes", "3"],
+                      text=True, stdout=subprocess.PIPE,
+                      stderr=subprocess.PIPE)
+assert done.returncode == 0, done.stderr
+made = json.loads(done.stdout)
+assert made["bench"] == "ring", made
+assert [[o["operation"] for o in g["operations"]] for g in made["groups"]] == [
+    ["sequence", "ring", *TASKS], ["sequence", "ring"]], made
+
+refused("--operation", "sdr", "--processes", names=["threads only"])
+refused("--threads", "--processes", names=["--threads", "--processes"])
 refused("--operation", "allreduce,sum", names=["sum", "allreduce", "ring"])
 refused("--operation", ",", names=["choose among"])
 refused("--nodes", "1", names=["--nodes"])

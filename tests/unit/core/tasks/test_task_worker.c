@@ -180,3 +180,39 @@ Test(task_worker, sleeping_workers_are_woken, .timeout = 100)
     }
     qn_task_team_destroy(t);
 }
+
+/* Worker 1 lets worker 0 note. */
+static void answer(struct qn_task_worker *w, const struct qn_task *task)
+{
+    struct qn_task back = *task;
+    back.run = note;
+    qn_task_send(w, 0, &back);
+}
+
+/* In a loop of the caller's own. */
+Test(task_worker, one_that_rests_is_woken, .timeout = 100)
+{
+    struct qn_task_team *t = team((struct qn_task_team_opts){
+        .workers = 2, .slots = 2, .local = 2, .sends = 2});
+    struct qn_task_worker *w = qn_task_worker_of(t, 0);
+    const struct qn_task task = {.run = note};
+    runs = 0;
+    qn_task_rest(w, qn_clock_now() + QN_MS); /* it ends without a task */
+    cr_assert_eq(runs, 0);
+    qn_task_send(w, 0, &task);
+    qn_task_rest(w, QN_TIME_NEVER); /* it runs what is there */
+    cr_assert_eq(runs, 1);
+    pthread_t thread;
+    cr_assert_eq(
+        pthread_create(&thread, NULL, run_worker, qn_task_worker_of(t, 1)), 0);
+    const struct qn_task ask = {.run = answer};
+    qn_task_send(w, 1, &ask);
+    (void)qn_task_step(w); /* rings */
+    while (runs < 2) {
+        qn_task_rest(w, QN_TIME_NEVER);
+    }
+    qn_task_stop(w);
+    qn_task_rest(w, QN_TIME_NEVER); /* at once */
+    pthread_join(thread, NULL);
+    qn_task_team_destroy(t);
+}
