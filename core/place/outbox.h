@@ -142,7 +142,12 @@ int qn_outbox_map(struct qn_outbox **out, int fd,
                   const struct qn_outbox_opts *expect);
 
 /** A second handle on the same memory, for another thread's view; either may
- *  be destroyed first. QN_ENOMEM. */
+ *  be destroyed first. QN_ENOMEM.
+ *
+ *  A thread that reads lanes through it streams short messages at half the rate
+ *  (docs/measurements.md): on the processors measured, a line that is read
+ *  through a writable page costs its writer more. Threads that stream use
+ *  `shared` and qn_outbox_map as processes do. */
 int qn_outbox_alias(struct qn_outbox **out, struct qn_outbox *own);
 
 /** Unmap (and close the own descriptor); the owner's memory exists while any

@@ -37,6 +37,7 @@ static int run_all(struct qn_operation_result *r,
     const struct qn_mesh_opts mesh = {.transport = o->transport,
                                       .nodes = operation->tree->n,
                                       .cells = qn_operation_cells(operation),
+                                      .read_only = true,
                                       .core = o->core};
     rc = qn_mesh_create(&m, &mesh);
     if (rc == QN_OK) {

@@ -42,6 +42,7 @@ struct bench {
     bool quick;
     bool processes_only;
     bool threads_only;
+    bool writable; /* threads read lanes through writable pages */
     /* the machine */
     const struct qn_transport *transport;
     struct qn_places places;
@@ -174,6 +175,7 @@ static int run(struct bench *b, uint32_t nodes, bool processes, qn_mesh_fn *fn)
                                    .nodes = nodes,
                                    .cells = (uint32_t)b->cells,
                                    .processes = processes,
+                                   .read_only = !b->writable,
                                    .core = b->core};
     memset(b->results, 0, sizeof *b->results);
     int rc = qn_mesh_create(&m, &o);
@@ -260,6 +262,8 @@ static const struct qn_option table[] = {
               "threads only"),
     QN_OPTION("processes", NULL, qn_option_flag, AT(processes_only),
               "processes only"),
+    QN_OPTION("writable", NULL, qn_option_flag, AT(writable),
+              "threads read lanes through writable pages: for comparison"),
     QN_OPTION("quick", NULL, qn_option_flag, AT(quick),
               "small counts, to test that the benchmark works"),
 };

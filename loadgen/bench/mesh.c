@@ -18,6 +18,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* Do nodes map the outboxes of their peers? */
+static bool maps(const struct qn_mesh *m)
+{
+    return m->opts.processes ||
+           (m->opts.read_only &&
+            m->opts.transport->memory != QN_TRANSPORT_BOTH_WRITE);
+}
+
 static uint32_t lanes_of(const struct qn_mesh *m)
 {
     return m->opts.lanes == 0 ? QN_LANES : m->opts.lanes;
@@ -32,7 +40,7 @@ static struct qn_outbox_opts box_opts(const struct qn_mesh *m, qn_node_t node)
         .lanes = m->opts.lanes,
         .lane_bytes = m->opts.transport->lane_bytes(m->opts.cells),
         .numa_node = -1,
-        .shared = m->opts.processes,
+        .shared = maps(m),
     };
 }
 
@@ -106,7 +114,7 @@ void qn_mesh_destroy(struct qn_mesh *m)
 static int view_peer(struct qn_mesh *m, qn_node_t self, qn_node_t peer,
                      struct qn_outbox **out)
 {
-    if (peer == self || !m->opts.processes) {
+    if (peer == self || !maps(m)) {
         return qn_outbox_alias(out, m->box[peer]);
     }
     const struct qn_outbox_opts expect = box_opts(m, peer);
@@ -161,8 +169,9 @@ int qn_mesh_open(struct qn_mesh *m, qn_node_t self, struct qn_mesh_end *end)
                          m->doorbell_fd[self]);
     }
     for (qn_node_t i = 0; i < end->nodes && rc == QN_OK; i++) {
-        qn_doorbell_handle_init(&end->ringer[i],
-                                qn_outbox_doorbell(end->view[i]),
+        /* A thread that rings writes the line; a process uses the eventfd. */
+        struct qn_outbox *bell = m->opts.processes ? end->view[i] : m->box[i];
+        qn_doorbell_handle_init(&end->ringer[i], qn_outbox_doorbell(bell),
                                 m->doorbell_fd[i]);
     }
     if (rc == QN_OK && m->device.memory != NULL) {

@@ -7,7 +7,8 @@
  *
  * One process makes the mesh. qn_mesh_run then starts a thread or a child per
  * node. Each node opens its end: it maps the outboxes of its peers read-only
- * (processes) or shares the pages (threads), attaches itself to the device if
+ * (processes, and threads if asked to) or shares the pages, attaches itself to
+ * the device if
  * the transport has one, and opens a queuepair per peer and lane. A child keeps
  * no writable mapping except its own outbox. Doorbells are futexes between
  * threads and eventfds between processes.
@@ -29,6 +30,10 @@ struct qn_mesh_opts {
     uint32_t lanes; /* of each pair, QN_LANES .. QN_LANES_MAX; 0: QN_LANES */
     bool processes; /* else threads; not for transports
                        whose lanes both ends write */
+    bool read_only; /* threads, too, map their peers' outboxes read-only, if the
+                       transport allows it: a stream of short messages is twice
+                       as fast (core/place/outbox.h). ThreadSanitizer does not
+                       see what is ordered by messages then */
     bool strict;    /* a device: as of struct qn_device_opts */
     uint64_t seed;  /* likewise */
     const uint32_t *core; /* [nodes] CPU to pin each node to;

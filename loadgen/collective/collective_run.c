@@ -130,6 +130,7 @@ int qn_collective_run(struct qn_collective_result *r,
                                       .nodes = o->nodes,
                                       .cells = QN_COLLECTIVE_CELLS,
                                       .processes = o->processes,
+                                      .read_only = true,
                                       .core = o->core};
     int rc = qn_mesh_create(&m, &mesh);
     if (rc == QN_OK) {

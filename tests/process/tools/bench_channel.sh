@@ -36,6 +36,10 @@ for r in runs:
     echo "quoin bench channel --transport all failed" >&2
     exit 1
 }
+"$quoin" bench channel --writable --threads --quick --turns 1 --endpoints 2 >/dev/null 2>&1 || {
+    echo "quoin bench channel --writable failed" >&2
+    exit 1
+}
 for bad in '--cells 100' '--cells 8' '--transport pigeon' '--turns 0' '--no-such'; do
     # shellcheck disable=SC2086 # two words each
     "$quoin" bench channel $bad >/dev/null 2>&1
