@@ -276,7 +276,6 @@ void qn_oc_number_at(struct qn_oc *oc, uint32_t number)
 {
     oc->number = number;
     clear_lines(oc, oc->buffer, number);
-    qn_mpb_drain(oc->chip);
 }
 
 void qn_oc_down(struct qn_oc *oc)

@@ -11,7 +11,11 @@
 #include "transports/mpb/ocbcast/oc_async_internal.h"
 #include "transports/mpb/ocbcast/ocbcast.h"
 
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define SEEDS 25u
+#else
 #define SEEDS 100u
+#endif
 
 Test(ocbcast, all_nodes_get_all_of_it, .timeout = 60)
 {
