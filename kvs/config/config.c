@@ -128,7 +128,8 @@ static const struct qn_config_row table[] = {
     {"topology", "auto|NAME|FILE", "auto",
      "broadcast tree of decided batches: planned, by a rule (sequential, "
      "binary, fibonacci, tree:k=N, adaptive, cluster, mst, mst2), planned "
-     "for the machine of FILE, or the tree of FILE (quoin tree)",
+     "for the machine of FILE, or the tree of FILE (quoin tree); or, while "
+     "all keep up, a diamond ring (ring:k=N)",
      TEXT, AT(topology), 0, 0, NULL, START},
     {"machine", "FILE", "auto",
      "measured message costs (quoin machine --measure), for --topology and "

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/base/err.h"
+#include "core/topo/diamond_ring.h"
 #include "kvs/config/config.h"
 #include "kvs/config/rundir.h"
 #include "kvs/config/topology.h"
@@ -97,6 +98,11 @@ static int check_topology(const struct qn_config *c, char *why, size_t cap)
 {
     if (qn_topology_known(c->topology) || access(c->topology, R_OK) == 0) {
         return QN_OK;
+    }
+    if (qn_diamond_ring_arity(c->topology) > QN_TOPOLOGY_RING_MAX) {
+        snprintf(why, cap, "topology '%.32s': a ring has an arity of 1 to %u",
+                 c->topology, QN_TOPOLOGY_RING_MAX);
+        return QN_EINVAL;
     }
     size_t n = (size_t)snprintf(why, cap,
                                 "topology '%.32s': must be the file of a "

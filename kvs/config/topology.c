@@ -17,7 +17,9 @@
 #include "core/base/err.h"
 #include "core/discover/topology.h"
 #include "core/plan/plan_file.h"
+#include "core/plan/ring_or_tree.h"
 #include "core/topo/adaptive.h"
+#include "core/topo/diamond_ring.h"
 #include "core/topo/static_trees.h"
 
 #define AUTO "auto"
@@ -33,7 +35,7 @@ static const struct usual {
 
 const char *qn_topology_name_at(uint32_t i)
 {
-    static const char *const first[] = {AUTO, "tree:k=N"};
+    static const char *const first[] = {AUTO, "ring:k=N", "tree:k=N"};
     if (i < QN_ARRAY_COUNT(first)) {
         return first[i];
     }
@@ -45,13 +47,20 @@ const char *qn_topology_name_at(uint32_t i)
     return i < QN_ARRAY_COUNT(planned) ? planned[i] : NULL;
 }
 
+/* Of a ring that a server can have; 0: it is no such name. */
+static uint32_t ring_arity(const char *text)
+{
+    uint32_t k = qn_diamond_ring_arity(text);
+    return k <= QN_TOPOLOGY_RING_MAX ? k : 0;
+}
+
 bool qn_topology_known(const char *text)
 {
-    bool known = qn_static_arity(text) > 0;
+    bool known = qn_static_arity(text) > 0 || ring_arity(text) > 0;
     for (uint32_t i = 0; !known && qn_topology_name_at(i) != NULL; i++) {
         known = strcmp(text, qn_topology_name_at(i)) == 0;
     }
-    return known && strcmp(text, "tree:k=N") != 0;
+    return known && strstr(text, ":k=N") == NULL;
 }
 
 bool qn_topology_is_machine(const char *text)
@@ -298,7 +307,8 @@ static int make(struct qn_topology *t, const struct qn_topology_opts *o,
 {
     const struct qn_config *c = o->config;
     bool file = qn_topology_is_machine(c->topology);
-    bool anew = file || strcmp(c->topology, AUTO) == 0;
+    bool ring = ring_arity(c->topology) > 0;
+    bool anew = file || ring || strcmp(c->topology, AUTO) == 0;
     bool needs = file || is_planned(c->topology);
     bool tree = !file && !qn_topology_known(c->topology);
     int err = tree ? fix_file(t, o, why, cap) : QN_OK;
@@ -325,6 +335,55 @@ static int make(struct qn_topology *t, const struct qn_topology_opts *o,
     return err;
 }
 
+/* ---- rings --------------------------------------------------------------- */
+
+static int ring_given(struct qn_topology *t, const struct qn_config *c,
+                      char *why, size_t cap)
+{
+    uint32_t k = ring_arity(c->topology);
+    if (c->replicas < 3 || k > c->replicas - 1) {
+        snprintf(why, cap,
+                 "topology '%s': a ring of arity %u needs %u replicas; there "
+                 "are %u",
+                 c->topology, k, QN_MAX(k + 1, 3u), c->replicas);
+        return QN_EINVAL;
+    }
+    t->ring = k;
+    t->ring_from = 1;
+    return QN_OK;
+}
+
+/* Where a file of costs says that it is faster. */
+static int ring_chosen(struct qn_topology *t, char *why, size_t cap)
+{
+    struct qn_ring_or_tree r;
+    int err = qn_ring_or_tree_choose(&r, t->costs);
+    if (err != QN_OK) {
+        snprintf(why, cap, "topology: %s", qn_strerror(err));
+        return err;
+    }
+    t->ring = r.ring;
+    t->ring_from = r.from;
+    t->no_ring = r.ring == 0 ? "a ring is predicted to be no faster" : NULL;
+    return QN_OK;
+}
+
+static int make_ring(struct qn_topology *t, const struct qn_topology_opts *o,
+                     char *why, size_t cap)
+{
+    if (ring_arity(o->config->topology) > 0) {
+        return ring_given(t, o->config, why, cap);
+    }
+    if (t->anew && t->measured) {
+        return ring_chosen(t, why, cap);
+    }
+    bool asked = strcmp(o->config->topology, AUTO) == 0;
+    t->no_ring = asked ? "without measured costs of cores a ring is not "
+                         "looked at"
+                       : NULL;
+    return QN_OK;
+}
+
 int qn_topology_make(struct qn_topology *t, const struct qn_topology_opts *o,
                      char *why, size_t cap)
 {
@@ -336,6 +395,7 @@ int qn_topology_make(struct qn_topology *t, const struct qn_topology_opts *o,
     rule = rule || qn_static_arity(c->topology) > 0;
     *t = (struct qn_topology){.name = rule ? c->topology : "sequential"};
     int err = make(t, o, why, cap);
+    err = err == QN_OK ? make_ring(t, o, why, cap) : err;
     if (err != QN_OK) {
         qn_topology_fini(t);
         *t = (struct qn_topology){.name = "sequential"};

@@ -4,6 +4,9 @@
 /**
  * How the server's broadcast tree is made: `--topology auto|NAME|FILE`.
  *
+ *     ring:k=N              as auto, and a diamond ring of arity N takes the
+ *                           tree's place while all replicas keep up
+ *                           (paxos/dissemination/ring_choice.h)
  *     sequential binary     by a rule that knows only their number: made anew
  *     fibonacci tree:k=N    for each set of living replicas and each root
  *     auto                  planned anew, likewise (core/plan/mixable_trees.h),
@@ -14,7 +17,9 @@
  *     mst mst2
  *     FILE, a tree          a plan of `quoin tree` (core/plan/plan_file.h)
  *
- * With `--machine FILE` costs are as measured, for each of these.
+ * With `--machine FILE` costs are as measured, for each of these. With measured
+ * costs `auto` takes a ring, too, for pipelines as long as it is predicted to
+ * be faster (core/plan/ring_or_tree.h).
  *
  * While replicas disagree, trees of different moments are mixed. That is safe
  * only if a replica that is not the root sends only to replicas of higher
@@ -46,6 +51,9 @@ struct qn_topology {
     bool anew;                /* each tree is planned from the costs */
     bool made;                /* `plan` is the tree */
     struct qn_tree plan;      /* over replicas, parents before children */
+    uint32_t ring;            /* arity of the ring; 0: none */
+    uint32_t ring_from;       /* with so many broadcasts under way at once */
+    const char *no_ring;      /* `auto`: why there is none; else NULL */
 };
 
 struct qn_topology_opts {
@@ -95,7 +103,10 @@ int qn_topology_fix(struct qn_topology *t, const char *name,
  *  not such a file, or it cannot be read. */
 uint32_t qn_topology_replicas(const struct qn_config *c);
 
-/** The i-th name, "auto" and "tree:k=N" included; NULL past the last. */
+#define QN_TOPOLOGY_RING_MAX 8u /* arity */
+
+/** The i-th name, "auto", "ring:k=N" and "tree:k=N" included; NULL past the
+ *  last. */
 const char *qn_topology_name_at(uint32_t i);
 
 /** True if `text` is a name; else it is a path. */

@@ -56,6 +56,8 @@ struct qn_info_traffic {
 
 /** The figures of one replica. Plain memory without pointers: may be copied
  *  between processes of one build. All zero to begin with. */
+#define QN_INFO_WHY_MAX 72u
+
 struct qn_info_part {
     uint32_t bytes; /* sizeof(struct qn_info_part), set by pack */
     qn_node_t replica;
@@ -88,8 +90,12 @@ struct qn_info_part {
     uint64_t cpu_sys_usec;
     uint64_t cpu_user_usec;
 
-    uint64_t reach_nsec; /* the root: time of a broadcast
-                            (paxos/driver/driver.h) */
+    uint32_t is_root;          /* it broadcasts; then ... */
+    uint32_t ring;             /* ... over a ring of this arity; 0: the tree */
+    uint64_t topology_changes; /* between the two */
+    char topology_reason[QN_INFO_WHY_MAX]; /* why that one */
+    uint64_t reach_nsec;                   /* the root: time of a broadcast
+                                              (paxos/driver/driver.h) */
     uint64_t pause_usec; /* the leader: pause after each slot, so that ... */
     uint64_t slow;       /* ... these replicas can follow: a mask */
     /* The leader: flow control (paxos/flow/flow.h). */

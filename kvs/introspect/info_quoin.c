@@ -206,6 +206,33 @@ static void tree_line(struct qn_buf *b, const struct qn_tree *t)
     qn_info_line(b, "tree:%s", text);
 }
 
+/* As the root says; NULL: it has not answered. */
+static const struct qn_info_part *root_of(const struct qn_info *i)
+{
+    const struct qn_info_part *root = NULL;
+    for (uint32_t p = 0; p < i->parts; p++) {
+        root = i->part[p]->is_root != 0 ? i->part[p] : root;
+    }
+    return root;
+}
+
+static void ring_or_tree(struct qn_buf *b, const struct qn_info_part *root)
+{
+    if (root == NULL) {
+        qn_info_line(b, "topology_now:unknown");
+        qn_info_line(b, "topology_reason:the root of the tree is silent");
+        return;
+    }
+    if (root->ring != 0) {
+        qn_info_line(b, "topology_now:ring:k=%" PRIu32, root->ring);
+    } else {
+        qn_info_line(b, "topology_now:tree");
+    }
+    qn_info_line(b, "topology_reason:%.*s", (int)QN_INFO_WHY_MAX - 1,
+                 root->topology_reason);
+    qn_info_count(b, "topology_changes", root->topology_changes);
+}
+
 static void topology(struct qn_buf *b, const struct qn_info *i)
 {
     uint64_t reach = 0;
@@ -213,6 +240,7 @@ static void topology(struct qn_buf *b, const struct qn_info *i)
         reach = QN_MAX(reach, i->part[p]->reach_nsec); /* the root's */
     }
     qn_info_line(b, "topology:%s", qn_info_text_of(i->topology));
+    ring_or_tree(b, root_of(i));
     if (i->tree != NULL) {
         tree_line(b, i->tree);
     }

@@ -56,6 +56,20 @@ static void process_fill(struct qn_info_part *p)
     p->cpu_user_usec = usec_of(use.ru_utime);
 }
 
+/* Ring or tree, and why. */
+static void topology_part(const struct qn_server *s, struct qn_info_part *p,
+                          const struct qn_driver_status *d)
+{
+    char text[QN_RING_TEXT_MAX];
+    const char *no_ring = s->boot->topology->no_ring;
+    p->is_root = d->is_root;
+    p->ring = d->ring;
+    p->topology_changes = d->ring_choice.changes;
+    snprintf(p->topology_reason, sizeof p->topology_reason, "%s",
+             no_ring != NULL ? no_ring
+                             : qn_ring_choice_text(&d->ring_choice, text));
+}
+
 static void log_fill(struct qn_server *s, struct qn_info_part *p)
 {
     struct qn_driver_status d;
@@ -63,6 +77,7 @@ static void log_fill(struct qn_server *s, struct qn_info_part *p)
     const struct qn_replica_writes *w = qn_replica_writes(s->replica);
     p->failovers = d.failovers;
     p->reach_nsec = d.broadcast_latency_ns;
+    topology_part(s, p, &d);
     p->pause_usec = d.flow_control_delay_ns / QN_US;
     p->slow = d.flow_control_for;
     p->commit = d.halted ? d.highest_announced : d.decided_hi;

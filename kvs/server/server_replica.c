@@ -127,6 +127,8 @@ static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
         .topology = b->topology->name,
         .costs = b->topology->anew ? b->topology->costs : NULL,
         .plan = b->topology->made ? &b->topology->plan : NULL,
+        .ring = b->topology->ring,
+        .ring_from = b->topology->ring_from,
         .read_index = shares ? qn_commons_read_index(s->commons) : NULL,
         .state = qn_outbox_state(s->outbox),
         .peer_state = shares ? l->state : NULL,

@@ -39,9 +39,10 @@ static const struct qn_option table[] = {
                     "the same, as other operations have it", 2, QN_NODES_MAX),
     QN_OPTION("acceptor", "KIND", qn_option_string, AT(acceptor),
               "memory (default) or process"),
-    QN_OPTION("topology", "NAME", qn_option_string, AT(topology),
-              "tree of decided commands: auto (planned for latency; default), "
-              "stream (for throughput), or sequential, binary, fibonacci"),
+    QN_OPTION(
+        "topology", "NAME", qn_option_string, AT(topology),
+        "tree of decided commands: auto (planned for latency; default), "
+        "stream (for throughput), or sequential, binary, fibonacci, ring:k=N"),
     QN_OPTION("transport", "NAME", qn_option_string, AT(transport_name),
               "what carries messages: ump, ffq, ffq_shared (ump)"),
     QN_OPTION("near", NULL, qn_option_flag, AT(near),

@@ -183,7 +183,12 @@ Test(server_topology, names_are_known_and_paths_are_not)
     cr_assert(!qn_topology_known("tree:k=N"));
     cr_assert(!qn_topology_known("tree:k=0"));
     cr_assert(!qn_topology_known("tree:k=2,"));
-    cr_assert(!qn_topology_known("ring:k=2"));
+    cr_assert(qn_topology_known("ring:k=1"));
+    cr_assert(qn_topology_known("ring:k=8"));
+    cr_assert(!qn_topology_known("ring:k=9"));
+    cr_assert(!qn_topology_known("ring:k=0"));
+    cr_assert(!qn_topology_known("ring:k=N"));
+    cr_assert(!qn_topology_is_machine("ring:k=2"));
     cr_assert(!qn_topology_known("bad"));
 }
 
@@ -295,6 +300,67 @@ static struct qn_machine *chain_machine(char *folder)
     cr_assert_not_null(mkdtemp(folder));
     cr_assert_eq(qn_machine_save_csv(m, folder, NULL), QN_OK);
     return m;
+}
+
+/* ---- rings --------------------------------------------------------------- */
+
+Test(server_topology, a_ring_stands_beside_the_tree_of_auto)
+{
+    struct made x = make_on("ring:k=2", 3, true);
+    cr_assert_eq(x.err, QN_OK, "%s", x.why);
+    cr_assert_eq(x.t.ring, 2u);
+    cr_assert_eq(x.t.ring_from, 1u);
+    cr_assert(x.t.no_ring == NULL && x.t.costs == NULL);
+    cr_assert_str_eq(x.t.name, "sequential");
+    x = make_on("ring:k=1", 2, true);
+    cr_assert_eq(x.err, QN_EINVAL);
+    cr_assert(strstr(x.why, "arity 1 needs 3 replicas; there are 2") != NULL,
+              "%s", x.why);
+    x = make_on("ring:k=4", 4, true);
+    cr_assert(strstr(x.why, "arity 4 needs 5 replicas; there are 4") != NULL,
+              "%s", x.why);
+    cr_assert_eq(x.t.ring, 0u);
+    x = make_on("auto", 3, true);
+    cr_assert_eq(x.t.ring, 0u);
+    cr_assert(strstr(x.t.no_ring, "without measured costs") != NULL);
+    x = make_on("binary", 3, true);
+    cr_assert(x.t.no_ring == NULL);
+}
+
+/* Sending is dear: a long pipeline is faster over a ring. It costs nothing: it
+ * is not. */
+static void auto_chooses(double send, double receive, bool ring)
+{
+    char folder[] = "/tmp/quoin-machine-XXXXXX";
+    struct qn_machine *m = NULL;
+    cr_assert_eq(qn_machine_create(&m, 4), QN_OK);
+    for (uint32_t i = 0; i < 16; i++) {
+        m->send[i] = i % 5 == 0 ? 0 : send;
+        m->receive[i] = i % 5 == 0 ? 0 : receive;
+    }
+    cr_assert_not_null(mkdtemp(folder));
+    cr_assert_eq(qn_machine_save_csv(m, folder, NULL), QN_OK);
+    const char *const names[] = {"auto", folder};
+    for (uint32_t k = 0; k < 2; k++) {
+        struct made x = make_with(names[k], k == 0 ? folder : "auto", 4, false);
+        cr_assert_eq(x.err, QN_OK, "%s", x.why);
+        cr_assert_eq(x.t.ring != 0, ring);
+        cr_assert_eq(x.t.ring_from > 1, ring);
+        cr_assert_eq(x.t.no_ring == NULL, ring);
+        qn_topology_fini(&x.t);
+    }
+    struct made x = make_with("ring:k=3", folder, 4, false);
+    cr_assert(x.t.measured && x.t.anew);
+    cr_assert_eq(x.t.ring, 3u);
+    qn_topology_fini(&x.t);
+    cr_assert_eq(folder_remove(folder), 3);
+    qn_machine_destroy(m);
+}
+
+Test(server_topology, auto_takes_a_ring_where_measured_costs_say_so)
+{
+    auto_chooses(300, 50, true);
+    auto_chooses(1, 300, false);
 }
 
 /* Whoever makes the tree: INFO's prediction is by the costs of the cores where

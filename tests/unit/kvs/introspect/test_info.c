@@ -51,6 +51,10 @@ static void setup_parts(void)
                                 .cpu_sys_usec = 1500000,
                                 .cpu_user_usec = 999999,
                                 .failovers = 3,
+                                .is_root = 1,
+                                .ring = 2,
+                                .topology_changes = 5,
+                                .topology_reason = "all are in step",
                                 .reach_nsec = 900,
                                 .commit = 50,
                                 .applied = 50,
@@ -323,7 +327,10 @@ CASE(quoin_shows_each_replica)
            "suspicion_timeout_usec:0\r\nflow_control_delay_usec:0\r\nflow_"
            "control_for:\r\n"
            "lag_timeout_msec:0\r\nmin_replicas_to_write:0\r\n"
-           "topology:auto\r\ntree:2>0,0>1\r\ntree_predicted_cycles:130\r\n"
+           "topology:auto\r\ntopology_now:ring:k=2\r\n"
+           "topology_reason:all are in "
+           "step\r\ntopology_changes:5\r\ntree:2>0,0>1\r\ntree_predicted_"
+           "cycles:130\r\n"
            "tree_predicted_nsec:52\r\ntree_measured_nsec:900\r\n"
            "supervisor:up\r\nreplicas:3\r\nreplicas_missing:1\r\ncommit:50\r\n"
            "writes_unknown_timeout:2\r\nwrites_unknown_snapshot:10\r\n"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/err.h"
+#include "core/base/log.h"
 #include "core/machine/machine.h"
 #include "core/place/outbox.h"
 #include "paxos/dissemination/dissemination.h"
@@ -344,6 +345,36 @@ Test(driver_tree, a_ring_for_pipelines_is_not_taken_for_single_writes)
         world_rounds(w, 1);
     }
     expect_ring(w, 1);
+    world_end(w);
+}
+
+static uint32_t tree_lines, ring_lines;
+
+static void count_lines(void *ctx, enum qn_log_level level, const char *line)
+{
+    (void)ctx;
+    (void)level;
+    tree_lines += strstr(line, "along the tree now: replica 2 is") != NULL;
+    ring_lines += strstr(line, "along the ring now") != NULL;
+}
+
+Test(driver_tree, a_ring_that_is_left_often_says_so_once)
+{
+    struct world *w = ring_begin(true, 2);
+    qn_log_set(count_lines, NULL, QN_LOG_INFO);
+    for (uint32_t i = 0; i < 3; i++) {
+        qn_driver_suspect(w->member[0].driver, 4, w->now);
+        qn_driver_suspect(w->member[0].driver, 0, w->now);
+        load_until(w, 2);
+        cr_assert_eq(tree_lines, 1u);
+        cr_assert_eq(ring_lines, 1u, "its end was told");
+    }
+    world_settle(w, 20000);
+    w->now += 10 * QN_S;
+    qn_driver_suspect(w->member[0].driver, 4, w->now);
+    cr_assert_eq(tree_lines, 2u);
+    cr_assert_eq(world_status(w, 0).ring_choice.changes, 8u);
+    qn_log_set(NULL, NULL, QN_LOG_INFO);
     world_end(w);
 }
 

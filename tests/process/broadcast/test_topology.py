@@ -85,7 +85,7 @@ def test_a_transport_that_is_for_threads_is_refused():
 
 def test_an_unsuitable_topology_is_refused():
     refused("must be the file of a machine or of a tree, or one of: auto ",
-            "--topology", "ring:k=2")
+            "--topology", "bush")
     with tempfile.TemporaryDirectory() as folder:
         tree = csv(folder, 0, [(0, 1, 0), (1, 2, 0)])
         refused("a tree over 3 cores, for 4 replicas", "--replicas", "4",
