@@ -141,7 +141,8 @@ static const struct qn_mpb_access plain = {
 
 void qn_mpb_request(struct qn_mpb *m, uint64_t cores)
 {
-    (void)qn_fetch_or(&m->chip->core[m->self].request, cores, QN_SEQ_CST);
+    /* relaxed: only this core uses its request register. */
+    (void)qn_fetch_or(&m->chip->core[m->self].request, cores, QN_RELAXED);
 }
 
 void qn_mpb_ring(struct qn_mpb *m, qn_node_t to)
@@ -158,7 +159,7 @@ void qn_mpb_ring(struct qn_mpb *m, qn_node_t to)
 void qn_mpb_serve(struct qn_mpb *m)
 {
     qn_a64 *request = &m->chip->core[m->self].request;
-    uint64_t cores = qn_load(request, QN_SEQ_CST);
+    uint64_t cores = qn_load(request, QN_RELAXED); /* as in qn_mpb_request */
     for (uint64_t left = cores; left != 0; left &= left - 1) {
         uint32_t to = (uint32_t)__builtin_ctzll(left);
         if (to < m->nodes) {
@@ -168,7 +169,7 @@ void qn_mpb_serve(struct qn_mpb *m)
         }
     }
     if (cores != 0) {
-        qn_store(request, 0, QN_SEQ_CST);
+        qn_store(request, 0, QN_RELAXED); /* as above */
     }
 }
 
@@ -193,13 +194,17 @@ void qn_mpb_release(struct qn_mpb *m, uint32_t core)
     QN_ASSERT(held);
 }
 
-/* What incarnations of a node before that one hold (they have ended). */
-static void release_older(struct qn_mpb *m, qn_node_t node, uint64_t inc)
+/* What incarnations of these nodes before those that are known hold: they have
+ * ended. */
+static void release_older(struct qn_mpb *m, uint64_t nodes)
 {
     for (uint32_t i = 0; i < m->nodes; i++) {
-        uint64_t held = qn_load(&m->chip->core[i].owner, QN_SEQ_CST);
-        if (held >> 32 == node + 1u &&
-            (int32_t)((uint32_t)inc - (uint32_t)held) > 0) {
+        /* relaxed: the compare below decides. */
+        uint64_t held = qn_load(&m->chip->core[i].owner, QN_RELAXED);
+        uint64_t holder = (held >> 32) - 1;
+        if (held != 0 && holder < m->nodes && (nodes >> holder & 1) != 0 &&
+            m->incarnation[holder] != 0 &&
+            (int32_t)((uint32_t)m->incarnation[holder] - (uint32_t)held) > 0) {
             (void)qn_cas(&m->chip->core[i].owner, &held, 0, QN_SEQ_CST);
         }
     }
@@ -221,21 +226,22 @@ static size_t device_bytes(const struct qn_device_opts *o)
 static void device_format(void *memory, const struct qn_device_opts *o)
 {
     struct qn_mpb_chip *c = memory;
-    qn_store(&c->nodes, o->nodes, QN_SEQ_CST);
-    qn_store(&c->lanes, o->lanes, QN_SEQ_CST);
-    qn_store(&c->strict, o->strict, QN_SEQ_CST);
-    qn_store(&c->seed, o->seed, QN_SEQ_CST);
-    qn_store(&c->magic, MAGIC, QN_SEQ_CST);
+    /* relaxed: it runs alone, before any attachment has the memory. */
+    qn_store(&c->nodes, o->nodes, QN_RELAXED);
+    qn_store(&c->lanes, o->lanes, QN_RELAXED);
+    qn_store(&c->strict, o->strict, QN_RELAXED);
+    qn_store(&c->seed, o->seed, QN_RELAXED);
+    qn_store(&c->magic, MAGIC, QN_RELAXED);
 }
 
 static bool formatted(const struct qn_mpb_chip *c,
                       const struct qn_device_opts *o)
 {
-    return qn_load(&c->magic, QN_SEQ_CST) == MAGIC &&
-           qn_load(&c->nodes, QN_SEQ_CST) == o->nodes &&
-           qn_load(&c->lanes, QN_SEQ_CST) == o->lanes &&
-           qn_load(&c->strict, QN_SEQ_CST) == o->strict &&
-           qn_load(&c->seed, QN_SEQ_CST) == o->seed;
+    return qn_load(&c->magic, QN_RELAXED) == MAGIC &&
+           qn_load(&c->nodes, QN_RELAXED) == o->nodes &&
+           qn_load(&c->lanes, QN_RELAXED) == o->lanes &&
+           qn_load(&c->strict, QN_RELAXED) == o->strict &&
+           qn_load(&c->seed, QN_RELAXED) == o->seed;
 }
 
 static int device_attach(struct qn_device **out,
@@ -265,11 +271,7 @@ static int device_attach(struct qn_device **out,
     m->doorbell = o->doorbell;
     m->ringer = o->ringer;
     memcpy(m->incarnation, o->incarnation, d->nodes * sizeof *o->incarnation);
-    for (qn_node_t v = 0; v < m->nodes; v++) {
-        if (m->incarnation[v] != 0) {
-            release_older(m, v, m->incarnation[v]);
-        }
-    }
+    release_older(m, UINT64_MAX);
     *out = &m->device;
     return QN_OK;
 }
@@ -300,8 +302,8 @@ static void device_up(struct qn_device *d, qn_node_t node, uint64_t inc)
     QN_ASSERT(node < m->nodes);
     QN_ASSERT(node != m->self);
     QN_ASSERT(inc != 0);
-    release_older(m, node, inc);
     m->incarnation[node] = inc;
+    release_older(m, UINT64_C(1) << node);
     m->changes++;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/bits.h"
 #include "transports/mpb/chip.h"
 #include "transports/mpb/layout.h"
 
@@ -32,6 +33,8 @@ struct world {
     struct qn_qp *qp[3]; /* [2]: of a successor */
     uint32_t received;
 };
+
+struct mpb_search mpb_search;
 
 static void fill(uint8_t *msg, uint32_t bytes, uint32_t number)
 {
@@ -175,7 +178,10 @@ static bool explore(struct world w, struct qn_explore_opts o,
     o.teardown = teardown;
     o.ctx = &w;
     bool good = true;
-    for (int memory = 0; memory < 2 && good; memory++) {
+    if (mpb_search.deviations != 0) {
+        o.deviations = QN_MIN(o.deviations, mpb_search.deviations);
+    }
+    for (int memory = mpb_search.c11; memory < 2 && good; memory++) {
         o.memory = memory == 0 ? QN_EXPLORE_TSO : QN_EXPLORE_C11;
         good = qn_explore(&o, out);
     }

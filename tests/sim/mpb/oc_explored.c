@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/bits.h"
+#include "tests/sim/mpb/mpb_world.h"
 #include "transports/mpb/chip.h"
 #include "transports/mpb/ocbcast/oc_async.h"
 
@@ -118,7 +119,10 @@ static bool explore(struct qn_explore_opts o, struct qn_explored *out)
     o.nodes = 2;
     o.teardown = teardown;
     bool good = true;
-    for (int memory = 0; memory < 2 && good; memory++) {
+    if (mpb_search.deviations != 0) {
+        o.deviations = QN_MIN(o.deviations, mpb_search.deviations);
+    }
+    for (int memory = mpb_search.c11; memory < 2 && good; memory++) {
         o.memory = memory == 0 ? QN_EXPLORE_TSO : QN_EXPLORE_C11;
         good = qn_explore(&o, out);
     }
