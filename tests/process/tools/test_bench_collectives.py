@@ -5,10 +5,14 @@ picture is one, and wrong options cost one line.
 Usage: test_bench_collectives.py PATH_OF_QUOIN
 """
 
+import contextlib
+import io
 import json
+import pathlib
 import subprocess
 import sys
 import tempfile
+import types
 import xml.etree.ElementTree
 
 QUOIN = sys.argv[1]
@@ -23,7 +27,7 @@ def bench(*args):
 
 
 def good(*args):
-    done = bench("--quick", *args)
+    done = bench("--quick", "--seconds", "60", *args)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -90,3 +94,35 @@ refused("--size", "7", names=["--size"])
 refused("--transport", "pigeon", names=["--transport"])
 refused("--tree", "oak", "--nodes", "2", names=["oak"])
 refused("--plot", "/no/such/folder.svg", names=["/no/such"])
+
+# ---- loadgen/scripts/bench_collectives.py: verdicts ----
+
+ROOT = pathlib.Path(__file__).parents[3]
+SCRIPT = ROOT / "loadgen/scripts/bench_collectives.py"
+sys.path[:0] = [str(SCRIPT.parent), str(ROOT)]
+import bench_collectives  # noqa: E402
+
+
+def verdict(ratios):
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        better = bench_collectives.judge(
+            (2, "threads", "allreduce", "allreduce", [(r, 1) for r in ratios]),
+            types.SimpleNamespace(size=64, rival="mpi"))
+    return better, said.getvalue()
+
+
+steps = [0.01 * (i % 7 - 3) for i in range(20)]
+better, line = verdict([0.9 + x for x in steps])
+assert better and line.startswith("allreduce, 8 bytes, 2 threads: better, 0.90")
+better, line = verdict([1 + x for x in steps])
+assert not better and ": not better, " in line, line
+better, line = verdict([0.5] * 19)
+assert not better and ": too few pairs, " in line, line
+for wrong, names in ((["--nodes", "2,x"], "--nodes"), (["--pairs", "0"],
+                     "--pairs"), (["--check", "--pairs", "19"], "--check")):
+    done = subprocess.run([sys.executable, SCRIPT, "--rival", "quoin",
+                           "--quoin", QUOIN, "--quoind", QUOIN, *wrong],
+                          text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE)
+    assert done.returncode == 2 and names in done.stderr.splitlines()[-1], done
