@@ -10,6 +10,12 @@
 
 #define KILLS 10000u
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define PER_KIND 1u
+#else
+#define PER_KIND 3u
+#endif
+
 static struct flow_net *new_net(uint32_t n, uint64_t seed)
 {
     struct flow_net *net = calloc(1, sizeof *net);
@@ -99,6 +105,18 @@ Test(coll_flow_death, no_member_waits_for_ever_whichever_dies, .timeout = 120)
 {
     for (uint64_t seed = 1; seed <= KILLS; seed++) {
         kill_in(2 + (uint32_t)(seed / 3 % 9), seed);
+    }
+}
+
+/* Every size up to 64, and some above, each with all kinds over trees and pairs
+ * of trees, or over rings. */
+Test(coll_flow_death, no_member_waits_for_ever_in_larger_groups, .timeout = 120)
+{
+    uint64_t seed = 0;
+    for (uint32_t n = 11; n <= FLOW_NET_MAX; n += n < 64 ? 1 : n / 8) {
+        for (uint32_t i = 0; i < 7 * PER_KIND; i++) {
+            kill_in(n, ++seed);
+        }
     }
 }
 
