@@ -39,6 +39,7 @@
     X(STAGE_LOST, FORCED, "T17: STAGE does not bring the utility log")         \
     X(STAGE_MIX, FORCED, "T18: slots of two leaders in one staged set")        \
     X(LEFT_OPEN, FORCED, "an entry of a dead proposer stays open")             \
+    X(LEFT_OPEN_LATE, FORCED, "it is finished though its acceptor has ended")  \
     X(STAGE_AGAIN, FORCED, "T18: a whole staged set is cleared by the next")   \
     X(NO_SEAL, PROCESS, "6.2: blocked by one crash and one suspicion")         \
     X(NO_EPOCH, MEMORY, "M1: the accept CAS compares hi alone")                \

@@ -341,19 +341,22 @@ static void check_leader(struct qn_onepaxos *p, struct qn_step *t)
 /** This node has voted for an entry, and its proposer ended before it was
  *  chosen. The entry may name a leader that has ended. If it stayed open, it
  *  would be chosen by the next node that needs an entry; that may be the leader
- *  whose acceptor has ended, and then both would be lost (6.4). With the memory
- *  acceptor no such entry does harm. */
+ *  whose acceptor has ended, and then both would be lost (6.4). If the entry's
+ *  acceptor has ended already, it stays open: the leader is about to replace
+ *  the acceptor, and may find a majority without a vote for the entry. With the
+ *  memory acceptor no such entry does harm. */
 static bool left_open(const struct qn_onepaxos *p)
 {
     const struct qn_vote *v = &p->ul.vote;
     return p->memory == NULL && !p->ul.non_voting &&
            v->index == qn_utility_len(&p->ul) && v->vbal.round != 0 &&
            v->value.kind != QN_UL_VOTER && !QN_MUTANT(LEFT_OPEN) &&
-           qn_epoch_life_over(p, v->vbal.node, v->vbal.inc);
+           qn_epoch_life_over(p, v->vbal.node, v->vbal.inc) &&
+           (!qn_epoch_life_over(p, v->value.acceptor, v->value.acceptor_inc) ||
+            QN_MUTANT(LEFT_OPEN_LATE));
 }
 
-/** It is finished soon after its proposer ended, whether or not the acceptor
- *  still lives; by one node after the other, so that ballots seldom meet. A
+/** It is finished soon after its proposer ended, by one node after the other, so that ballots seldom meet. A
  *  proposer takes its own vote over. */
 static void check_open(struct qn_onepaxos *p, struct qn_step *t)
 {

@@ -149,6 +149,9 @@ int cluster_step(struct cluster *c, qn_node_t node, const struct qn_input *in)
         return QN_OK;
     }
     enum qn_role before = m->p->leader.role;
+    bool finishes = in->kind == QN_IN_TICK &&
+                    m->p->change.finish_at <= c->now &&
+                    !qn_utility_proposing(&m->p->ul);
     bool active = m->p->acceptor.active;
     const struct qn_ring was = m->shared.own;
     qn_slot_t kept = cluster_kept(c);
@@ -158,6 +161,9 @@ int cluster_step(struct cluster *c, qn_node_t node, const struct qn_input *in)
         run_trace_step(c->record, m->p, in, err);
     }
     count(c, node, in, before, active);
+    if (c->cover != NULL && finishes) {
+        c->cover->row[COVERAGE_LEFT_OPEN] += qn_utility_proposing(&m->p->ul);
+    }
     cluster_check_learned(c, node);
     cluster_check_roles(c, node);
     cluster_check_bounds(c, node);

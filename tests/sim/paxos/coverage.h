@@ -35,6 +35,7 @@
     X(CANDIDATE_DIES, "candidate dies after it was appointed")                 \
     X(NEW_LEADER_DIES, "new leader dies before adoption, acceptor alive")      \
     X(STOP_NEW_LEADER, "new leader dies before adoption, acceptor dead: stop") \
+    X(LEFT_OPEN, "what a dead proposer has left open is finished")             \
     X(BY_PREPARE, "staged set activated by the next leader's PREPARE (T12)")   \
     X(WORD_OWNER_DIES, "memory: leader dies, another takes over")              \
     X(WORD_OWNER_SLOW, "memory: leader deposed while it lives")                \

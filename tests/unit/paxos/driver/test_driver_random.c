@@ -387,6 +387,13 @@ Test(driver_random, what_is_forgotten_is_sent_to_nobody)
     run(454, PROCESS, "ump", false);
 }
 
+/* A node ended while it proposed itself, and a vote for its entry stayed; when
+ * the acceptor ended, the leader had to finish that entry first (LEFT_OPEN). */
+Test(driver_random, what_a_dead_proposer_left_open_deposes_no_leader)
+{
+    run(42, MESSAGES, "udn", false);
+}
+
 Test(driver_random, logs_are_equal_process, .timeout = 600)
 {
     run_over("ump", PROCESS);

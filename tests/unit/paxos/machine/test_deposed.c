@@ -198,3 +198,32 @@ Test(deposed, what_a_dead_proposer_left_open_is_finished, .init = setup_four,
     until_it_asks(); /* to lead epoch 2 */
     cr_assert_eq(fx_sent(&d, QN_MSG_U_PREPARE, 0)->epoch, 2u);
 }
+
+/* Too late: the entry would lose leader and acceptor; node 0 replaces node 1
+ * and may get a majority that has no vote for it. */
+static void it_stays_open(void)
+{
+    for (int i = 0; i < 20; i++) {
+        fx_later(&d, fx_params().t_rank);
+        cr_assert_eq(fx_count(&d, QN_MSG_U_PREPARE), 0u);
+    }
+}
+
+Test(deposed, what_names_a_dead_acceptor_stays_open, .init = setup_four,
+     .fini = teardown)
+{
+    vote_for_3();
+    fx_down(&d, 3);
+    fx_later(&d, fx_params().t_rank);
+    fx_down(&d, 1);
+    it_stays_open();
+}
+
+Test(deposed, nor_is_it_finished_if_the_acceptor_ended_first,
+     .init = setup_four, .fini = teardown)
+{
+    vote_for_3();
+    fx_down(&d, 1);
+    fx_down(&d, 3);
+    it_stays_open();
+}
