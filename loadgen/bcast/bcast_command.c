@@ -25,6 +25,7 @@
 #include "core/plan/search/objective.h"
 #include "core/wait/spin.h"
 #include "loadgen/base/options.h"
+#include "loadgen/base/output_path.h"
 #include "loadgen/bcast/bcast_internal.h"
 #include "loadgen/cli/quoin.h"
 #include "loadgen/machine/measure_progress.h"
@@ -97,6 +98,8 @@ static const struct qn_option table[] = {
                     1, QN_NODES_MAX),
     QN_OPTION("format", "NAME", take_format, AT(format),
               "text (default), json or csv"),
+    QN_OPTION("plot", "FILE.svg", qn_option_string, AT(plot),
+              "draw measured and predicted latencies"),
 };
 
 /* Not every operation has all options. */
@@ -384,9 +387,26 @@ static int check(const struct qn_bcast *b)
     return 0;
 }
 
+static int draw(const struct qn_bcast *b)
+{
+    FILE *to = qn_output_path_open(b->plot);
+    if (to != NULL) {
+        qn_bcast_plot(b, to);
+    }
+    if (to == NULL || qn_output_path_close(to) != 0) {
+        fprintf(stderr, "%s: cannot write the picture\n", b->kind->program);
+        return 1;
+    }
+    return 0;
+}
+
 static int run(struct qn_bcast *b)
 {
     int status = check(b);
+    if (status == 0 && b->plot != NULL) {
+        status = qn_output_path_check(b->kind->program, "plot", b->plot,
+                                      "name a file in it");
+    }
     status = status == 0 ? map_cores(b) : status;
     status = status == 0 ? add_all(b) : status;
     if (status != 0) {
@@ -397,7 +417,7 @@ static int run(struct qn_bcast *b)
         fprintf(stderr, "%s: cannot write the result\n", b->kind->program);
         return 1;
     }
-    return status;
+    return b->plot != NULL && draw(b) != 0 ? 1 : status;
 }
 
 static void finish(struct qn_bcast *b)

@@ -41,7 +41,7 @@ struct qn_bcast_kind {
 struct qn_bcast {
     /* options */
     const struct qn_bcast_kind *kind;
-    const char *machine, *cores, *format;
+    const char *machine, *cores, *format, *plot;
     struct qn_topology_names algos;
     uint64_t nodes, root, size, window, sources;
     double seconds;
@@ -67,5 +67,8 @@ double qn_bcast_correlation(const struct qn_bcast *b);
 
 /** @return QN_OK or QN_EIO. */
 int qn_bcast_report(const struct qn_bcast *b, FILE *to);
+
+/** A picture of the latencies (bcast_plot.c). The caller checks ferror(). */
+void qn_bcast_plot(const struct qn_bcast *b, FILE *to);
 
 #endif

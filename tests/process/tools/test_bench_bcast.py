@@ -11,6 +11,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
 
 QUOIN, MACHINES = sys.argv[1:]
 WHERE = ["--machine", MACHINES + "/syn_8x4x1"]
@@ -69,6 +70,21 @@ for row in made["topologies"]:
     assert row["wrong"] == 0 and row["sent"] > 20, row
     assert row["median_ns"] > 0 and row["predicted_ns"] is None, row
 assert "2 sources" in good("ack", *SHORT, "--sources", "2", "--algo", "binary")
+with tempfile.NamedTemporaryFile(suffix=".svg") as picture:
+    complete("ack", "--algo", "ring:k=2,binary", "--plot", picture.name)
+    root = xml.etree.ElementTree.parse(picture.name).getroot()
+    texts = {t.text for t in root.iter() if t.tag.endswith("text")}
+    assert {"ring:k=2", "binary", "predicted"} <= texts, texts
+    dots = [c for c in root.iter() if c.tag.endswith("circle")]
+    assert len(dots) == 2, "this machine file has no clock, so no times"
+    good("ack", "--nodes", "2", "--seconds", "0.1", "--algo", "binary",
+         "--machine", MACHINES + "/threadripper_1950x_1x16", "--plot",
+         picture.name)
+    root = xml.etree.ElementTree.parse(picture.name).getroot()
+    dots = [c for c in root.iter() if c.tag.endswith("circle")]
+    assert len(dots) == 2, "measured and predicted"
+    good("barrier", *SHORT, "--algo", "binary", "--plot", picture.name)
+    assert "pthread_barrier" in picture.read().decode()
 made = complete("reduce", "--size", "48", "--algo", "auto,sequential,binary")
 assert made["sources"] is None, made
 assert made["size"] == 48 and made["window"] is None, made
@@ -107,6 +123,7 @@ refused(*SHORT, "--algo", "binray", names=["binary"])
 refused(*SHORT, "--size", "4096", "--window", "64", names=["--window"])
 refused(*SHORT, "--format", "svg", names=["--format", "json"])
 refused("--machine", "/no/such", names=["/no/such"])
+refused(*SHORT, "--plot", "/no/such/folder.svg", names=["/no/such"])
 refused(*SHORT, "--sources", "4", names=["--sources"], what="ack")
 refused(*SHORT, "--sources", "0", names=["--sources"], what="ack")
 refused(*SHORT, "--sources", "2", names=["--sources"])
