@@ -61,13 +61,16 @@ static void topology_part(const struct qn_server *s, struct qn_info_part *p,
                           const struct qn_driver_status *d)
 {
     char text[QN_RING_TEXT_MAX];
-    const char *no_ring = s->boot->topology->no_ring;
+    const char *why = s->boot->topology->no_ring;
+    if (why == NULL) {
+        why = d->ring_choice.ring && d->ring == 0
+                  ? "the next batch says that the ring is taken"
+                  : qn_ring_choice_text(&d->ring_choice, text);
+    }
     p->is_root = d->is_root;
     p->ring = d->ring;
     p->topology_changes = d->ring_choice.changes;
-    snprintf(p->topology_reason, sizeof p->topology_reason, "%s",
-             no_ring != NULL ? no_ring
-                             : qn_ring_choice_text(&d->ring_choice, text));
+    snprintf(p->topology_reason, sizeof p->topology_reason, "%s", why);
 }
 
 static void log_fill(struct qn_server *s, struct qn_info_part *p)

@@ -56,7 +56,6 @@ def back(q, asked, replica, pid):
 def test_a_stopped_replica_ends_the_ring_and_writes_go_on():
     for arity in (2, 3):
         with server(arity, 5) as q:
-            check("first", now(q), "tree")
             ring_comes(q, arity)
             other = max(set(range(5)) - roles(q))
             check("from another replica", now(q, 1 if other != 1 else 2),
