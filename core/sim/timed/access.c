@@ -268,6 +268,13 @@ static void load(void *to, const volatile void *from, size_t n,
 static void copy_in(void *to, const void *from, size_t n)
 {
     qn_sim_direct.copy_in(to, seen_at(from), n);
+    hash_bytes(to, n);
+}
+
+static void copy_out(void *at, const void *bytes, size_t n)
+{
+    qn_sim_direct.copy_out(at, bytes, n);
+    hash_bytes(bytes, n);
 }
 
 static void store(volatile void *at, const void *bytes, size_t n,
@@ -287,6 +294,8 @@ struct qn_sim_memory qn_timed_memory(void)
     struct qn_sim_memory m = qn_sim_direct;
     m.load = load;
     m.copy_in = copy_in;
+    m.copy_checked = copy_in;
+    m.copy_out = copy_out;
     m.store = store;
     m.stream = stream;
     m.latest = load;

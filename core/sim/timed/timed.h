@@ -106,7 +106,8 @@ struct qn_timed_node {
 struct qn_timed_result {
     struct qn_timed_node *node; /* [nodes], owned */
     uint32_t nodes;
-    uint64_t hash; /* of (time, node, access, line, value) of all accesses */
+    uint64_t hash; /* of (time, node, access, line, value) of all accesses,
+                      the bytes of copies among the values */
     uint64_t accesses;
     uint64_t lines;    /* touched */
     qn_ps_t clock;     /* of the last node that ended */

@@ -77,10 +77,10 @@ Test(repeat, a_seed_gives_the_same_run_on_256_nodes, .timeout = 100)
 Test(repeat, every_build_gives_the_same_run, .timeout = 100)
 {
     static const uint64_t want[QN_VIRTUAL_CHANNEL] = {
-        UINT64_C(0x47fd12ccbb31b5d3), UINT64_C(0xae46a26d275da690),
-        UINT64_C(0x22ec6e34fd56a2b9), UINT64_C(0x156a739b17d3c7ba)};
+        UINT64_C(0xf98ea25620de6af3), UINT64_C(0x53e467cc8aa83372),
+        UINT64_C(0x57abaf419d3a7d8b), UINT64_C(0x8a31d006ea66260f)};
     for (uint32_t op = 0; op < QN_VIRTUAL_CHANNEL; op++) {
         uint64_t hash = run((enum qn_virtual)op, 7, 20);
-        cr_assert_eq(hash, want[op], "%s: %#lx", qn_virtual_name(op), hash);
+        cr_expect_eq(hash, want[op], "%s: %#lx", qn_virtual_name(op), hash);
     }
 }

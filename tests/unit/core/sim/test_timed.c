@@ -655,3 +655,48 @@ Test(timed, the_same_seed_gives_the_same_run_and_times_add_up)
     /* A constant: on every host, with and without optimisation. */
     cr_assert_eq(busy(7, 0), UINT64_C(0x5b1b22f8232d0e30), "%#lx", busy(7, 0));
 }
+
+/* Bytes that are copied out, and what a copy finds that another node wrote. */
+static uint8_t copied;
+
+static void copies_out(struct world *w)
+{
+    const uint8_t bytes[3] = {1, copied, 3};
+    qn_copy_out(w->bytes, bytes, sizeof bytes);
+}
+
+static uint64_t hash_of_copies(void (*node)(struct world *w), uint8_t byte)
+{
+    begin();
+    copied = byte;
+    world.node[0] = node;
+    struct qn_timed_result r = run(NULL, false);
+    uint64_t hash = r.hash;
+    qn_timed_result_free(&r);
+    return hash;
+}
+
+static void copies_in(struct world *w)
+{
+    uint8_t bytes[3];
+    w->bytes[0] = copied; /* beside the machine */
+    qn_copy_in(bytes, w->bytes, sizeof bytes);
+}
+
+static void copies_in_checked(struct world *w)
+{
+    uint8_t bytes[3];
+    w->bytes[0] = copied;
+    qn_copy_in_checked(bytes, w->bytes, sizeof bytes);
+}
+
+Test(timed, bytes_of_copies_are_in_the_hash)
+{
+    static void (*const node[])(struct world * w) = {copies_out, copies_in,
+                                                     copies_in_checked};
+    for (uint32_t i = 0; i < sizeof node / sizeof node[0]; i++) {
+        cr_assert_eq(hash_of_copies(node[i], 1), hash_of_copies(node[i], 1));
+        cr_assert_neq(hash_of_copies(node[i], 1), hash_of_copies(node[i], 2),
+                      "%u", i);
+    }
+}
