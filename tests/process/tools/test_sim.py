@@ -1,7 +1,7 @@
 """quoin sim: the same run each time, results beside predictions, and one line
 for wrong input.
 
-Usage: test_sim.py PATH_OF_QUOIN FOLDER_OF_MACHINES
+Usage: test_sim.py PATH_OF_QUOIN FOLDER_OF_MACHINES [TEST...]
 """
 
 import json
@@ -453,4 +453,4 @@ class Refusals(unittest.TestCase):
 
 if __name__ == "__main__":
     QUOIN, MACHINES = sys.argv[1], pathlib.Path(sys.argv[2])
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
