@@ -325,7 +325,7 @@ static uint64_t run(uint64_t seed, enum by by, const char *transport, bool loud)
         w->ring_from = seed % 8 == 5 ? 2 : 1;
     }
     world_start(w);
-    while (w->ring != 0 && w->now < QN_S + 2 * QN_RING_CALM) {
+    while (w->ring != 0 && w->now < QN_S + QN_RING_CALM + 10 * QN_MS) {
         world_submit_number(w, 0, 0);
         world_rounds(w, 20); /* the faults find a ring */
     }
