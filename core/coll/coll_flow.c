@@ -334,8 +334,10 @@ static bool fails(const struct qn_coll_flow *f, uint32_t number)
 
 static bool can_fire(const struct qn_coll_flow *f, uint32_t number, uint32_t s)
 {
-    if (!in_window(f, number) || fails(f, number) ||
-        (s > 0 && before(f->fired[s - 1], number))) {
+    if (s > 0 && f->fired[s - 1] == f->fired[s]) { /* the usual reason */
+        return false;
+    }
+    if (!in_window(f, number) || fails(f, number)) {
         return false;
     }
     const struct slot *o = slot_of(f, number);
@@ -375,9 +377,9 @@ static const struct qn_stage *to_deliver(const struct qn_coll_flow *f,
 
 static bool is_complete(const struct qn_coll_flow *f, uint32_t number)
 {
-    return in_window(f, number) && !fails(f, number) &&
-           !before(f->fired[f->stages - 1], number) &&
-           slot_of(f, number)->unsent == 0 && !before(f->delivered, number) &&
+    return !before(f->fired[f->stages - 1], number) && in_window(f, number) &&
+           !fails(f, number) && slot_of(f, number)->unsent == 0 &&
+           !before(f->delivered, number) &&
            (f->ack == NULL || !before(f->told, number)) &&
            !(f->called && before(f->begun, number));
 }
@@ -399,32 +401,47 @@ static void clear(struct qn_coll_flow *f, struct slot *o)
     o->kind = QN_FLOW_KINDS_MAX;
 }
 
-/* The latest stage first: older operations go before newer ones. */
-static bool fire_one(struct qn_coll_flow *f)
+/* The latest stage first: older operations go before newer ones. One that fires
+ * lets nothing fire but its operation's next stage, and its own for the next
+ * operation. */
+static void fire_all(struct qn_coll_flow *f)
 {
-    for (uint32_t s = f->stages; s-- > 0;) {
-        if (can_fire(f, f->fired[s] + 1, s)) {
-            fire(f, f->fired[s] + 1, s);
-            return true;
+    uint32_t s = f->stages;
+    while (s > 0) {
+        if (!can_fire(f, f->fired[s - 1] + 1, s - 1)) {
+            s--;
+            continue;
         }
+        fire(f, f->fired[s - 1] + 1, s - 1);
+        s = QN_MIN(s + 1, f->stages);
     }
-    return false;
+}
+
+static bool complete_some(struct qn_coll_flow *f)
+{
+    const uint32_t before_it = f->completed;
+    while (is_complete(f, f->completed + 1)) {
+        f->completed++;
+        clear(f, slot_of(f, f->completed));
+    }
+    return f->completed != before_it;
 }
 
 static void settle(struct qn_coll_flow *f)
 {
-    bool more = true;
     f->changes++;
-    while (more) {
-        more = false;
-        while (fire_one(f)) {
-        }
+    do {
+        fire_all(f);
         pass_undelivered(f);
-        while (is_complete(f, f->completed + 1)) {
-            f->completed++;
-            clear(f, slot_of(f, f->completed));
-            more = true;
-        }
+    } while (complete_some(f));
+}
+
+/* After what makes no stage fire, unless the window moves. */
+static void settle_complete(struct qn_coll_flow *f)
+{
+    f->changes++;
+    if (complete_some(f)) {
+        settle(f);
     }
 }
 
@@ -545,13 +562,19 @@ bool qn_coll_flow_arrive(struct qn_coll_flow *f, const struct qn_flow_head *h)
         return false;
     }
     struct slot *o = slot_of(f, h->number);
+    const struct qn_stage *stage = &f->wiring[h->kind]->stage[h->stage];
+    const bool known = is_known(o);
+    bool *has = &o->has[stage->pred_at + h->link];
     QN_DASSERT(in_window(f, h->number));
-    learn_kind(f, h->number, h->kind);
-    bool *has = &o->has[f->wiring[h->kind]->stage[h->stage].pred_at + h->link];
     QN_ASSERT(!*has);
+    learn_kind(f, h->number, h->kind);
     *has = true;
-    bool first = o->got[h->stage]++ == 0;
-    settle(f);
+    const bool first = o->got[h->stage]++ == 0;
+    if (known && o->got[h->stage] < stage->preds) {
+        f->changes++; /* others are missing */
+    } else {
+        settle(f);
+    }
     return first;
 }
 
@@ -613,7 +636,7 @@ static void drop_head_successor(struct qn_coll_flow *f)
         f->at = 0;
         f->head++;
     }
-    settle(f);
+    settle_complete(f);
 }
 
 /* Up to where this member may acknowledge. */

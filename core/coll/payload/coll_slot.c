@@ -61,16 +61,17 @@ int qn_coll_slot_check(const struct qn_coll_place *p, uint32_t bytes_max,
 {
     QN_ASSERT(call->what <= QN_COLL_SCATTER);
     QN_ASSERT(!reduces(call) || call->count == 0 || call->op != NULL);
-    uint64_t most = gathers(call)   ? entry_bytes(call) * p->members
-                    : goes_up(call) ? bytes_of(call)
-                                    : payload_bytes(p, call);
-    bool reads_in = call->what == QN_COLL_COMMIT ||
-                    call->what == QN_COLL_GATHER || (p->root && !goes_up(call));
+    const uint64_t each = bytes_of(call);
+    const uint64_t most = gathers(call) ? entry_bytes(call) * p->members
+                          : call->what == QN_COLL_SCATTER ? each * p->members
+                                                          : each;
+    const bool reads_in = call->what == QN_COLL_COMMIT ||
+                          call->what == QN_COLL_GATHER ||
+                          (p->root && !goes_up(call));
     if (most > bytes_max) {
         return QN_EMSGSIZE;
     }
-    return reads_in && bytes_of(call) > 0 && call->in == NULL ? QN_EINVAL
-                                                              : QN_OK;
+    return reads_in && each > 0 && call->in == NULL ? QN_EINVAL : QN_OK;
 }
 
 void qn_coll_slot_clear(struct qn_coll_slot *o, const struct qn_coll_sizes *z,
