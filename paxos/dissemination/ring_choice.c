@@ -19,7 +19,9 @@ static void check(const struct qn_ring_choice *c)
 {
     QN_ASSERT(c->ring == (c->reason == QN_RING_IN_STEP));
     QN_ASSERT(!c->ring || c->from != 0);
-    QN_ASSERT(c->mark <= c->sent);
+    QN_ASSERT(c->timed <= c->sent);
+    QN_ASSERT(c->spans <= QN_RING_SPANS);
+    QN_ASSERT(c->spans == 0 || c->span[c->first].oldest_at <= c->clock);
     QN_ASSERT(c->calm >= QN_RING_CALM);
     QN_ASSERT(c->calm <= QN_RING_CALM_MAX);
 }
@@ -36,12 +38,49 @@ void qn_ring_choice_init(struct qn_ring_choice *c, uint32_t from,
     };
 }
 
-static void watch(struct qn_ring_choice *c, qn_slot_t slot, qn_time_t now)
+/* ---- what is watched ----------------------------------------------------- */
+
+static struct qn_ring_span *span_at(struct qn_ring_choice *c, uint32_t i)
 {
-    c->mark = slot;
-    c->age = 0;
-    c->looked_at = now;
+    return &c->span[(c->first + i) % QN_RING_SPANS];
 }
+
+/* Between two looks at most half of the limit counts. */
+static qn_time_t counted(const struct qn_ring_choice *c, qn_time_t now)
+{
+    QN_ASSERT(now >= c->looked_at);
+    return c->clock + QN_MIN(now - c->looked_at, c->limit / 2);
+}
+
+static void watch(struct qn_ring_choice *c, qn_time_t now)
+{
+    if (c->spans == 0) {
+        c->looked_at = now; /* nothing was watched until now */
+    }
+    qn_time_t at = counted(c, now);
+    bool late = c->spans != 0 && at - span_at(c, c->spans - 1)->oldest_at >=
+                                     c->limit / QN_RING_SPANS;
+    if (c->spans == 0 || (late && c->spans < QN_RING_SPANS)) {
+        span_at(c, c->spans++)->oldest_at = at;
+    }
+    span_at(c, c->spans - 1)->newest = c->sent;
+}
+
+static void forget_up_to(struct qn_ring_choice *c, qn_slot_t learned)
+{
+    while (c->spans != 0 && span_at(c, 0)->newest <= learned) {
+        c->first = (c->first + 1) % QN_RING_SPANS;
+        c->spans--;
+    }
+}
+
+/* A member lacks one that was sent a limit ago. */
+static bool is_late(struct qn_ring_choice *c)
+{
+    return c->spans != 0 && c->clock - span_at(c, 0)->oldest_at >= c->limit;
+}
+
+/* ---- the choice ---------------------------------------------------------- */
 
 void qn_ring_choice_begin(struct qn_ring_choice *c, qn_slot_t learned,
                           qn_time_t now)
@@ -53,8 +92,9 @@ void qn_ring_choice_begin(struct qn_ring_choice *c, qn_slot_t learned,
     c->calm = QN_RING_CALM;
     c->since = now;
     c->depth = 0;
-    c->sent = learned;
-    watch(c, learned, now);
+    c->sent = c->timed = 0;
+    c->spans = 0;
+    qn_ring_choice_sent(c, learned, now);
     check(c);
 }
 
@@ -62,24 +102,19 @@ void qn_ring_choice_sent(struct qn_ring_choice *c, qn_slot_t slot,
                          qn_time_t now)
 {
     c->sent = QN_MAX(c->sent, slot);
-    if (c->mark == 0) {
-        watch(c, c->sent, now);
+    c->timed = c->timed != 0 ? c->timed : c->sent;
+    if (c->from != 0 && c->sent != 0) {
+        watch(c, now);
     }
 }
 
-/* All have the mark. */
-static void arrived(struct qn_ring_choice *c, qn_time_t now)
+/* All have the one that is timed, and all up to `learned`. */
+static void arrived(struct qn_ring_choice *c, qn_slot_t learned)
 {
-    qn_slot_t under_way = c->sent - c->mark + 1;
+    qn_slot_t under_way = c->sent - c->timed + 1;
     uint32_t most = UINT32_MAX / (2 * DEPTH_ONE);
     c->depth += (uint32_t)QN_MIN(under_way, most) - c->depth / DEPTH_ONE;
-    watch(c, c->sent > c->mark ? c->sent : 0, now);
-}
-
-static void grow_old(struct qn_ring_choice *c, qn_time_t now)
-{
-    c->age += QN_MIN(now - c->looked_at, c->limit / 2);
-    c->looked_at = now;
+    c->timed = c->sent > learned ? c->sent : 0;
 }
 
 /* The load is a pipeline. Once it is the ring, half of that is enough. */
@@ -108,7 +143,9 @@ static void trouble(struct qn_ring_choice *c, const struct qn_ring_facts *f,
     if (f->suspected != 0) {
         leave(c, QN_RING_SUSPECTED, f->suspected, now);
     } else {
-        leave(c, QN_RING_BEHIND, f->behind, now);
+        uint64_t behind = is_late(c) ? f->behind : f->left_out;
+        QN_ASSERT(behind != 0);
+        leave(c, QN_RING_BEHIND, behind, now);
     }
 }
 
@@ -116,17 +153,17 @@ bool qn_ring_choice_look(struct qn_ring_choice *c,
                          const struct qn_ring_facts *f, qn_time_t now)
 {
     bool before = c->ring;
-    QN_ASSERT(now >= c->looked_at);
     if (c->from == 0) {
         return false;
     }
-    if (c->mark != 0 && f->behind == 0) {
-        arrived(c, now);
-    } else if (c->mark != 0) {
-        grow_old(c, now);
+    c->clock = counted(c, now);
+    c->looked_at = now;
+    forget_up_to(c, f->learned);
+    if (c->timed != 0 && c->timed <= f->learned) {
+        arrived(c, f->learned);
     }
-    bool late = c->mark != 0 && c->age >= c->limit;
-    if ((f->suspected != 0 || late) && !(c->ring && QN_MUTANT(RING_STAYS))) {
+    bool held_up = f->suspected != 0 || f->left_out != 0 || is_late(c);
+    if (held_up && !(c->ring && QN_MUTANT(RING_STAYS))) {
         trouble(c, f, now);
     } else if (c->ring && !is_deep(c)) {
         leave(c, QN_RING_SHALLOW, 0, now);
@@ -162,6 +199,10 @@ const char *qn_ring_choice_text(const struct qn_ring_choice *c, char *to)
 
 qn_time_t qn_ring_choice_deadline(const struct qn_ring_choice *c)
 {
-    return c->ring && c->mark != 0 ? c->looked_at + c->limit / 2
-                                   : QN_TIME_NEVER;
+    if (!c->ring || c->spans == 0) {
+        return QN_TIME_NEVER;
+    }
+    qn_time_t age = c->clock - c->span[c->first].oldest_at;
+    return c->looked_at +
+           QN_MIN(c->limit / 4, c->limit - QN_MIN(age, c->limit));
 }

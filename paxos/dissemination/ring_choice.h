@@ -13,15 +13,22 @@
  * did not last as long, up to QN_RING_CALM_MAX. A new root begins with the
  * tree.
  *
- * One broadcast at a time is watched, the mark: when all members have it, the
- * newest one that they may lack is the next. How many were sent meanwhile says
+ * All broadcasts that a member may lack are watched, in spans: those that were
+ * sent within a sixteenth of the limit are one. A span is as old as its oldest
+ * broadcast, and over when all members have its newest. So a ring is left in
+ * the first look in which a broadcast that a member lacks is as old as the
+ * limit, and at most a sixteenth before.
+ *
+ * Another broadcast is timed: how many were sent until all members had it says
  * whether the load is a pipeline (the depth), for a root that is to take the
  * ring only then.
  *
  * A root that is stalled itself accuses no member: between two looks at most
- * half of the limit counts.
+ * half of the limit counts. It asks to be woken four times in a limit
+ * (qn_ring_choice_deadline), so that one that wakes in time counts all, and one
+ * whose timer has whole ms nearly all.
  *
- * Pure: time and positions are arguments. One thread. O(1).
+ * Pure: time and positions are arguments. One thread. O(QN_RING_SPANS).
  */
 
 #include <stdbool.h>
@@ -50,6 +57,15 @@ enum qn_ring_reason {
 };
 
 #define QN_RING_TEXT_MAX 64u /* bytes of a reason, NUL included */
+#define QN_RING_SPANS                                                          \
+    16u /* watched at once; when there are so many the                         \
+           oldest one is as old as the limit */
+
+/** Broadcasts that were sent one soon after the other. */
+struct qn_ring_span {
+    qn_slot_t newest;
+    qn_time_t oldest_at; /* when the oldest was sent, on the clock below */
+};
 
 /** Fields private; filled by qn_ring_choice_init. */
 struct qn_ring_choice {
@@ -58,21 +74,26 @@ struct qn_ring_choice {
     qn_time_t limit;
     bool ring;
     enum qn_ring_reason reason;
-    uint64_t members;    /* mask: for which of them */
-    qn_slot_t mark;      /* watched; 0: none is */
-    qn_slot_t sent;      /* newest one */
-    qn_time_t age;       /* of the mark, as far as it counts */
-    qn_time_t looked_at; /* time of the last look, or of the mark */
-    qn_time_t calm;      /* to be in step for */
-    qn_time_t since;     /* in step since; with `ring`, ring since */
-    uint32_t depth;      /* smoothed, in eighths */
-    uint64_t changes;    /* from ring to tree and back */
+    uint64_t members;      /* mask: for which of them */
+    qn_slot_t sent;        /* newest one */
+    qn_slot_t timed;       /* for the depth; 0: none is */
+    qn_time_t clock;       /* time that counts, up to the last look */
+    qn_time_t looked_at;   /* time of that look; or when the first was sent */
+    qn_time_t calm;        /* to be in step for */
+    qn_time_t since;       /* in step since; with `ring`, ring since */
+    uint32_t depth;        /* smoothed, in eighths */
+    uint64_t changes;      /* from ring to tree and back */
+    uint32_t first, spans; /* of ... */
+    struct qn_ring_span span[QN_RING_SPANS]; /* ... these: a ring buffer */
 };
 
 /** What the root sees. Masks of members. */
 struct qn_ring_facts {
     uint64_t suspected;
-    uint64_t behind; /* have not learned the mark (qn_ring_choice_mark) */
+    uint64_t left_out; /* of the tree, until they have caught up */
+    qn_slot_t learned; /* by all; UINT64_MAX: none is told, or none is watched
+                          (qn_ring_choice_watches) */
+    uint64_t behind;   /* have learned no more than that */
 };
 
 /** @param from   As above. @param limit  QN_RING_LAG, or longer. */
@@ -88,10 +109,10 @@ void qn_ring_choice_begin(struct qn_ring_choice *c, qn_slot_t learned,
 void qn_ring_choice_sent(struct qn_ring_choice *c, qn_slot_t slot,
                          qn_time_t now);
 
-/** The slot that is watched; 0: all members have all that was sent. */
-static inline qn_slot_t qn_ring_choice_mark(const struct qn_ring_choice *c)
+/** Some members may lack something that was sent. */
+static inline bool qn_ring_choice_watches(const struct qn_ring_choice *c)
 {
-    return c->mark;
+    return c->spans != 0;
 }
 
 /** A look, in each turn of the root. @return true: it is the other one of ring

@@ -113,20 +113,23 @@ void qn_driver_tree_announced(struct qn_driver *d)
 
 /* ---- ring or tree -------------------------------------------------------- */
 
-/* Living peers that learn by LEARN and have not learned `slot`. */
-static uint64_t behind(const struct qn_driver *d, qn_slot_t slot)
+/* What all living peers that learn by LEARN have learned; and those that have
+ * learned least. */
+static void least_find(const struct qn_driver *d, struct qn_ring_facts *f)
 {
-    uint64_t mask = 0;
+    f->learned = UINT64_MAX;
     for (qn_node_t i = 0; i < d->o.nodes; i++) {
         const struct qn_driver_peer *p = &d->peer[i];
-        bool told = p->qp != NULL && i != d->roles.cfg.leader;
-        /* relaxed: nothing else is read by it. */
-        if (told && (p->state == NULL ||
-                     qn_load(&p->state->learned, QN_RELAXED) < slot)) {
-            mask |= qn_driver_bit(i);
+        if (p->qp == NULL || i == d->roles.cfg.leader) {
+            continue;
         }
+        /* relaxed: nothing else is read by it. */
+        qn_slot_t learned =
+            p->state == NULL ? 0 : qn_load(&p->state->learned, QN_RELAXED);
+        f->behind = learned < f->learned ? 0 : f->behind;
+        f->behind |= learned <= f->learned ? qn_driver_bit(i) : 0;
+        f->learned = QN_MIN(f->learned, learned);
     }
-    return mask;
 }
 
 static void ring_take(struct qn_driver *d)
@@ -154,10 +157,14 @@ void qn_driver_ring_look(struct qn_driver *d)
     if (c->from == 0 || !is_root(d) || d->context == NULL) {
         return;
     }
-    const struct qn_ring_facts f = {
+    struct qn_ring_facts f = {
         .suspected = d->suspected & qn_driver_living(d),
-        .behind = behind(d, qn_ring_choice_mark(c)),
+        .left_out = d->positions.lagging & qn_driver_living(d),
+        .learned = UINT64_MAX,
     };
+    if (qn_ring_choice_watches(c)) { /* else the peers' lines are not read */
+        least_find(d, &f);
+    }
     if (!qn_ring_choice_look(c, &f, d->now)) {
         return;
     }
