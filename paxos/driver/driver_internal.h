@@ -124,7 +124,9 @@ struct qn_driver {
     struct qn_halt halt;
     struct qn_dissemination dissemination;
     struct qn_ring_choice ring_choice; /* of this node while it is the root */
-    uint32_t ring_said; /* arity in the last LEARN that was queued or sent */
+    uint32_t ring_said;   /* arity in the last LEARN that was queued or sent */
+    qn_slot_t shape_slot; /* newest slot whose LEARN has said the shape of the
+                             tree to this node in its epoch */
     struct qn_flow_control flow_control; /* of this node while it leads */
     struct qn_driver_roles roles;
     struct qn_driver_noted noted;
@@ -424,9 +426,10 @@ void qn_driver_note_copied(struct qn_driver *d, qn_epoch_t epoch);
 /** d->roles.cfg has changed. */
 void qn_driver_note_epoch(struct qn_driver *d);
 
-/** d->suspected has changed from `before`. */
 /** Broadcasts go over the other one of ring and tree from now on. */
 void qn_driver_note_ring(struct qn_driver *d);
+
+/** d->suspected has changed from `before`. */
 void qn_driver_note_suspects(struct qn_driver *d, uint64_t before);
 
 /** The machine's role differs from d->noted.role. */

@@ -178,10 +178,15 @@ static void joiner_of(struct qn_driver *d, qn_node_t from)
     }
 }
 
-/* The root of this node's epoch says which tree it is. */
+/* The root of this node's epoch says which tree it is. A LEARN of a lower slot
+ * than one that has said it may come late, from a member that stood still: what
+ * it says was so before. */
 static void shape_heard(struct qn_driver *d, const struct qn_msg *m)
 {
-    if (m->epoch == d->roles.cfg.index && d->roles.cfg.acceptor != d->o.self) {
+    bool mine = m->epoch == d->roles.cfg.index;
+    if (mine && d->roles.cfg.acceptor != d->o.self &&
+        m->slot >= d->shape_slot) {
+        d->shape_slot = m->slot;
         qn_dissemination_hear(
             &d->dissemination,
             (struct qn_dissemination_shape){m->learn.alive, m->learn.tree});

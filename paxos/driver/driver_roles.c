@@ -243,6 +243,7 @@ void qn_driver_roles(struct qn_driver *d)
     qn_ring_choice_begin(&d->ring_choice, qn_onepaxos_learned(d->machine),
                          d->now);
     d->ring_said = 0;
+    d->shape_slot = 0;
     tree_change(d, (struct qn_dissemination_shape){qn_driver_living(d), 0});
 }
 

@@ -290,6 +290,42 @@ Test(driver_tree, a_ring_is_left_when_a_member_stands_still)
     member_stands_still(false);
 }
 
+/* A member of a chain stands still with LEARNs unread that name the ring. It
+ * forwards them when it goes on: they are older than what the others know. */
+static void late_learns(bool memory)
+{
+    struct world *w = ring_begin(memory, 1);
+    qn_node_t root = root_of(w);
+    qn_node_t still = memory ? 1 : 2;
+    cr_assert_neq(still, root);
+    w->member[still].stopped = true;
+    for (uint64_t x = 0; x < 30; x++) {
+        world_submit_number(w, root, x);
+        world_turn(w, root);
+        world_turn(w, world_status(w, root).leader);
+    }
+    world_rounds(w, 60);
+    for (uint64_t x = 0; x < 10; x++) {
+        world_submit_number(w, root, x);
+        world_rounds(w, 4);
+    }
+    expect_ring(w, 0);
+    w->member[still].stopped = false;
+    for (uint64_t x = 0; x < 40; x++) {
+        world_submit_number(w, root, x);
+        world_rounds(w, 2);
+        expect_ring(w, 0);
+    }
+    world_go_on(w);
+    world_end(w);
+}
+
+Test(driver_tree, learns_of_a_ring_that_was_left_turn_no_member_back)
+{
+    late_learns(true);
+    late_learns(false);
+}
+
 Test(driver_tree, a_ring_is_left_the_moment_a_member_is_suspected)
 {
     struct world *w = ring_begin(true, 2);
