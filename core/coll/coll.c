@@ -91,6 +91,7 @@ int qn_coll_create(struct qn_coll **out, const struct qn_coll_opts *o)
         .window = c->window,
         .bytes_max = o->bytes_max == 0 ? 8 * QN_COLL_WORDS : o->bytes_max,
         .head_bytes = QN_COLL_HEAD_BYTES,
+        .before = o->before,
         .alike = o->alike,
         .number = o->view};
     int rc = operations.bytes_max <= QN_COLL_PAYLOAD_MAX
@@ -138,9 +139,13 @@ int qn_coll_enter(struct qn_coll *c, const struct qn_view *view,
     struct qn_view_report report;
     const struct qn_operations_view operations = {
         .self = c->self, .down = o->down, .up = o->up};
-    int rc = qn_coll_leave(c, &report);
-    if (rc != QN_OK || !same_members(view, o->down)) {
-        return rc != QN_OK ? rc : QN_EINVAL;
+    int rc = qn_operations_await(c->operations, view);
+    if (rc != QN_OK) {
+        return rc;
+    }
+    (void)qn_coll_leave(c, &report);
+    if (!same_members(view, o->down)) {
+        return QN_EINVAL;
     }
     end_lanes(c);
     rc = qn_operations_enter(c->operations, view, &operations);

@@ -42,12 +42,13 @@
  * Alike (qn_coll_opts.alike): QN_EPEERDEAD says that the view is over. The
  * program, which decides about views, asks each living member to leave it
  * (qn_coll_leave), decides the next from all reports (qn_view_decide) and tells
- * it to each (qn_coll_enter; coll_view.h). Then the state of each operation is
- * final, and the same at all living members:
+ * it to each (qn_coll_enter; coll_view.h). Then each operation ends in the same
+ * way at all that live on:
  *
- *     up to the view's `done`  it has completed, at a member that lacked it as
- *                              soon as another has handed it on; first it is
- *                              QN_EAGAIN
+ *     up to the view's `done`  it completes; at a member that lacked it as soon
+ *                              as another has handed it on. First it is
+ *                              QN_EAGAIN there; if all that had it end before,
+ *                              the next view says that it is void
  *     later ones               void: QN_EPEERDEAD. Start again from there, as
  *                              number done + 1: qn_coll_last says where
  *
@@ -55,6 +56,9 @@
  * completed where a member has not started it yet has its number there, too,
  * and that member's next start is for it. So the n-th start of a program, but
  * for what was void, is operation n, whichever members die.
+ * A group only shrinks so: no member can join it, since it would lack results
+ * that the others keep.
+ *
  * It costs: a reduction or gather is told to all when it is over, as many
  * messages again; of broadcasts and scatters each 8th, or each window-th if
  * that is more, is acknowledged; and memory (qn_coll_create).
@@ -89,9 +93,11 @@ struct qn_coll_opts {
                            0: 8 * QN_COLL_WORDS. At most QN_COLL_PAYLOAD_MAX.
                            What is gathered counts as n * (8 + bytes), bytes
                            rounded up to 8; what is scattered as n * bytes */
-    uint16_t view; /* all members say the same. Messages of earlier ones are
-                      dropped; it may wrap */
-    bool alike;    /* operations end alike, over views: above */
+    uint16_t view;   /* all members say the same. Messages of earlier ones are
+                        dropped; it may wrap */
+    uint32_t before; /* the number before that of the first operation, the
+                        same at all members; it may wrap */
+    bool alike;      /* operations end alike, over views: above */
 };
 
 struct qn_coll;
@@ -99,7 +105,8 @@ struct qn_coll;
 /** @return QN_OK; QN_EINVAL: no valid trees, `self` is no member, the queuepair
  *  of a neighbour is NULL, window or bytes_max are out of range; QN_ENOMEM.
  *  Memory: window * (children + 2) * bytes_max; where operations end alike
- *  2 * (3 * window + max(window, 8)) more, rounded up to a power of two.
+ *  3 * window + max(window, 8), rounded up to a power of two, in the place of
+ *  one of the two windows of payloads and results.
  *  O(members). */
 int qn_coll_create(struct qn_coll **out, const struct qn_coll_opts *o);
 
@@ -121,9 +128,10 @@ struct qn_coll_view_opts {
 /** Enter the next view; leaves the present one. Outputs of operations that are
  *  not complete must still exist.
  *  @return QN_OK; QN_EPERM: operations do not end alike; QN_EINVAL: the view is
- *  not newer, not made from this member's report, of other members than the
- *  trees, or a neighbour's queuepair is NULL; QN_ENOMEM. It is in no view then,
- *  a later one may follow; QN_ECORRUPT: an operation is, or the view. */
+ *  not newer, and nothing has changed; or it is not made from this member's
+ *  report, of other members than the trees, or a neighbour's queuepair is NULL;
+ *  QN_ENOMEM. It is in no view then, a later one may follow; QN_ECORRUPT: an
+ *  operation is, or the view. */
 int qn_coll_enter(struct qn_coll *c, const struct qn_view *view,
                   const struct qn_coll_view_opts *o);
 
@@ -158,14 +166,15 @@ int qn_coll_poll(struct qn_coll *c);
  *  before a pause. */
 bool qn_coll_moved(const struct qn_coll *c);
 
-/** The number of the operation that was started last; 0: none was. The next
- *  start is for the one after it. */
+/** The number of the operation that was started last; `before`: none was. The
+ * next start is for the one after it. */
 uint32_t qn_coll_last(const struct qn_coll *c);
 
 /** @return QN_OK: the operation is complete here: its output is written, and
  *  this member has sent all its messages for it. QN_EAGAIN: not yet.
  *  QN_EPEERDEAD: it needs a node that has ended, or that can take part no more;
- *  of operations that end alike, it is void if this is a new view.
+ *  where operations end alike, also of one that is void or was not
+ *  started.
  *  QN_ECORRUPT: a message that does not belong here (members that disagree
  *  about the operation, or a corrupt peer). */
 int qn_coll_state(const struct qn_coll *c, uint32_t number);

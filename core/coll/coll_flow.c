@@ -228,6 +228,12 @@ static struct neighbour *find(const struct qn_coll_flow *f, qn_node_t node)
                                         sizeof key, by_node);
 }
 
+bool qn_coll_flow_gone(const struct qn_coll_flow *f, qn_node_t node)
+{
+    const struct neighbour *n = find(f, node);
+    return n == NULL || n->gone;
+}
+
 static bool is_gone(const struct qn_coll_flow *f, qn_node_t node)
 {
     return f->error != QN_OK && find(f, node)->gone;

@@ -120,6 +120,9 @@ void qn_coll_flow_worked(struct qn_coll_flow *f, uint32_t number);
  *  Any node; twice is harmless. O(window * links). */
 void qn_coll_flow_down(struct qn_coll_flow *f, qn_node_t node);
 
+/** Whether that was said of it; of no neighbour: true. */
+bool qn_coll_flow_gone(const struct qn_coll_flow *f, qn_node_t node);
+
 /** Operations that are not complete here fail with `error`, and so do all later
  *  ones. */
 void qn_coll_flow_fail(struct qn_coll_flow *f, int error);

@@ -19,6 +19,7 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/coll/coll_view.h"
 
 #define LINK_BITS  10u
 #define STAGE_BITS 2u
@@ -190,18 +191,17 @@ static bool receive(struct qn_coll_lanes *l, qn_node_t from)
         const uint8_t *msg = qn_qp_steady(found, len, l->own);
         struct wire w;
         memcpy(&w, msg, sizeof w);
-        const int16_t newer = (int16_t)(uint16_t)(w.view - l->view);
-        if (newer > 0) {
+        if (qn_view_newer(w.view, l->view)) {
             gone(l, from); /* the message is for the next view: it stays */
             return false;
         }
-        if (newer == 0 && decode(&w).kind != QN_FLOW_FAIL) {
+        if (w.view == l->view && decode(&w).kind != QN_FLOW_FAIL) {
             return take(l, from, &w, msg + QN_COLL_HEAD_BYTES,
                         len - QN_COLL_HEAD_BYTES);
         }
         qn_qp_release(l->qp[from]);
         use(l, from);
-        if (newer == 0) {
+        if (w.view == l->view) {
             gone(l, from);
             return true;
         }
@@ -332,6 +332,9 @@ static bool has_message(struct qn_coll_lanes *l, qn_node_t from)
     }
     memcpy(&w, qn_qp_steady(found, len, l->own), sizeof w);
     const struct qn_flow_head h = decode(&w);
+    if (qn_view_newer(w.view, l->view)) { /* it stays in its lane */
+        return !qn_coll_flow_gone(l->flow, from);
+    }
     return w.view != l->view || h.kind == QN_FLOW_FAIL ||
            qn_coll_flow_takes(l->flow, from, &h) != QN_EAGAIN;
 }

@@ -26,9 +26,9 @@
  *                   have   | it: sent    | member
  *                   it     | again       | has it
  *
- * A node may join in a view, a new incarnation for instance. It brings the
- * state of a member that has delivered least, as of that member's report, and
- * reports the same number.
+ * A node may join a sequence in a view, a new incarnation for instance. It
+ * brings the state of a member that has delivered least, as of that member's
+ * report, and reports the same number.
  *
  * Pure: any thread.
  */
@@ -66,6 +66,12 @@ struct qn_view_report {
  * members of one sequence cannot have made. */
 int qn_view_decide(struct qn_view *out, uint16_t number,
                    const struct qn_view_report *report, uint32_t n);
+
+/** Whether view a is newer than b: numbers of views wrap. */
+static inline bool qn_view_newer(uint16_t a, uint16_t b)
+{
+    return (int16_t)(uint16_t)(a - b) > 0;
+}
 
 /** Whether number a is before b: numbers wrap. */
 static inline bool qn_view_before(uint32_t a, uint32_t b)

@@ -250,14 +250,15 @@ int qn_operations_create(struct qn_operations **out,
     p->period = qn_operations_period(o->window);
     p->sizes.bytes_max = o->bytes_max;
     p->sizes.stride = o->head_bytes + (o->bytes_max + 7) / 8 * 8;
-    int rc = make_run(p, &o->first, 0);
+    p->last = p->completed = p->done = p->clean = o->before;
+    int rc = make_run(p, &o->first, o->before);
     rc = rc == QN_OK ? make_slots(p) : rc;
     if (rc != QN_OK) {
         qn_operations_destroy(p);
         return rc;
     }
     p->o.first.down = p->o.first.up = NULL;
-    clean_slots(p, p->o.window);
+    clean_slots(p, o->before + p->o.window);
     *out = p;
     return QN_OK;
 }
@@ -463,12 +464,19 @@ void qn_operations_down(struct qn_operations *p, qn_node_t node)
     }
 }
 
+int qn_operations_await(const struct qn_operations *p,
+                        const struct qn_view *view)
+{
+    if (!p->o.alike) {
+        return QN_EPERM;
+    }
+    return qn_view_newer(view->number, p->view) ? QN_OK : QN_EINVAL;
+}
+
 static bool view_ok(const struct qn_operations *p, const struct qn_view *v,
                     const struct qn_operations_view *o)
 {
-    const int16_t newer = (int16_t)(uint16_t)(v->number - p->view);
-    return newer > 0 && o->self == p->o.first.self &&
-           qn_view_has(v, p->o.first.self) &&
+    return o->self == p->o.first.self && qn_view_has(v, p->o.first.self) &&
            !before(p->completed, v->before) && !before(v->done, p->completed) &&
            v->done - v->before <= p->slots;
 }
@@ -501,7 +509,11 @@ int qn_operations_enter(struct qn_operations *p, const struct qn_view *view,
                         const struct qn_operations_view *o)
 {
     struct qn_view_report report;
-    int rc = p->is_bad ? QN_ECORRUPT : qn_operations_leave(p, &report);
+    int rc = qn_operations_await(p, view);
+    if (rc != QN_OK) {
+        return rc;
+    }
+    rc = p->is_bad ? QN_ECORRUPT : qn_operations_leave(p, &report);
     if (rc == QN_OK && !view_ok(p, view, o)) {
         rc = QN_EINVAL;
     }

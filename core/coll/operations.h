@@ -55,6 +55,7 @@ struct qn_operations_opts {
     uint32_t window;
     uint32_t bytes_max;
     uint32_t head_bytes; /* room in front of each payload; a multiple of 8 */
+    uint32_t before;     /* the number before the first operation */
     bool alike;
     uint16_t number; /* of the first view */
 };
@@ -87,6 +88,14 @@ int qn_operations_leave(struct qn_operations *p, struct qn_view_report *out);
 /** A node has ended that may be no neighbour: the flow machine has heard of it
  *  before. Where operations end alike, and it is a member, the view ends. */
 void qn_operations_down(struct qn_operations *p, qn_node_t node);
+
+/** Whether a view may be entered, by its number. @return QN_OK; QN_EPERM:
+ *  operations do not end alike; QN_EINVAL: it is not newer than the present
+ *  one, or the last. */
+int qn_operations_await(const struct qn_operations *p,
+                        const struct qn_view *view);
+
+/** QN_EPERM and QN_EINVAL by number change nothing. */
 int qn_operations_enter(struct qn_operations *p, const struct qn_view *view,
                         const struct qn_operations_view *o);
 

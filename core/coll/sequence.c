@@ -321,11 +321,15 @@ static bool wiring_ok(const struct qn_wiring *w)
            (w->kind == QN_WIRING_ACKNOWLEDGED && !w->called);
 }
 
+bool qn_sequence_awaits(const struct qn_sequence *s, const struct qn_view *view)
+{
+    return !s->entered || qn_view_newer(view->number, s->view.number);
+}
+
 static bool view_ok(const struct qn_sequence *s, const struct qn_view *v)
 {
-    const int16_t newer = (int16_t)(uint16_t)(v->number - s->view.number);
-    return (!s->entered || newer > 0) && v->root < s->o.members &&
-           qn_view_has(v, s->o.self) && qn_view_has(v, v->root) &&
+    return v->root < s->o.members && qn_view_has(v, s->o.self) &&
+           qn_view_has(v, v->root) &&
            !qn_view_before(s->delivered, v->before) &&
            !qn_view_before(v->done, s->delivered) &&
            !qn_view_before(v->before, s->kept.first) &&
@@ -365,6 +369,9 @@ int qn_sequence_enter(struct qn_sequence *s, const struct qn_view *view,
                       const struct qn_wiring *wiring)
 {
     struct qn_view_report report;
+    if (!qn_sequence_awaits(s, view)) {
+        return QN_EINVAL;
+    }
     qn_sequence_leave(s, &report);
     if (!view_ok(s, view) || !wiring_ok(wiring) ||
         wiring->root != (view->root == s->o.self)) {

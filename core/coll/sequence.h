@@ -79,12 +79,16 @@ void qn_sequence_destroy(struct qn_sequence *s); /* NULL is fine */
  *  neighbours are told. Twice gives the same report. */
 void qn_sequence_leave(struct qn_sequence *s, struct qn_view_report *out);
 
+/** Whether a view is newer than the last one that was entered. */
+bool qn_sequence_awaits(const struct qn_sequence *s,
+                        const struct qn_view *view);
+
 /** Begin the next view; leaves the present one. The flow machine is a new one.
  *  @param wiring  Of this member: QN_WIRING_ACKNOWLEDGED, not `called`, or
  *                 QN_WIRING_RING, with the view's root. Kept.
- *  @return QN_OK; QN_EINVAL: the view is not newer than the last, or not made
- *  from this member's report, or another wiring; QN_ENOMEM. It is in no view
- *  then. */
+ *  @return QN_OK; QN_EINVAL: the view is not newer than the last, and nothing
+ *  has changed; or it is not made from this member's report, or another wiring;
+ *  QN_ENOMEM. It is in no view then. */
 int qn_sequence_enter(struct qn_sequence *s, const struct qn_view *view,
                       const struct qn_wiring *wiring);
 

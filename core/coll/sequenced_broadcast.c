@@ -97,6 +97,9 @@ int qn_sequenced_broadcast_enter(struct qn_sequenced_broadcast *b,
                                  struct qn_qp **qp, struct qn_qp **request)
 {
     struct qn_view_report report;
+    if (!qn_sequence_awaits(b->s, view)) {
+        return QN_EINVAL;
+    }
     end_lanes(b);
     int rc = qn_sequence_enter(b->s, view, wiring);
     rc = rc == QN_OK ? begin_lanes(b, view, wiring, qp) : rc;

@@ -139,9 +139,9 @@ void qn_sequenced_broadcast_leave(struct qn_sequenced_broadcast *b,
  *  @param wiring  Of this member in it; kept. That of the former view is used
  *                 no more.
  *  @param qp, request  As in the options, of the members of the view.
- *  @return QN_OK; QN_EINVAL: a view that is not newer or not made from this
- *  member's report, another wiring, a neighbour without a queuepair; QN_ENOMEM:
- *  it is in no view then. */
+ *  @return QN_OK; QN_EINVAL: a view that is not newer, and nothing has changed;
+ *  or one that is not made from this member's report, another wiring, a
+ *  neighbour without a queuepair; QN_ENOMEM: it is in no view then. */
 int qn_sequenced_broadcast_enter(struct qn_sequenced_broadcast *b,
                                  const struct qn_view *view,
                                  const struct qn_wiring *wiring,

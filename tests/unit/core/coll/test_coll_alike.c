@@ -171,6 +171,7 @@ Test(coll_alike, a_view_that_is_none_is_refused_and_a_later_one_is_entered)
     const struct qn_coll_view_opts without = {.down = &net->tree, .qp = none};
     struct qn_view view = {.number = 1, .member = {7}};
     cr_assert_eq(qn_coll_enter(c, &view, &o), QN_EINVAL, "not newer");
+    cr_assert_eq(qn_coll_barrier(c, NULL), QN_OK, "nothing has changed");
     view.number = 2;
     view.member[0] = 3;
     cr_assert_eq(qn_coll_enter(c, &view, &o), QN_EINVAL, "other members");

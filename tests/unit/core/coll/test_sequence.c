@@ -159,6 +159,7 @@ Test(sequence, a_view_that_is_not_made_from_its_report_is_refused)
     struct qn_view bad = one.view;
     cr_assert_eq(qn_sequence_enter(one.s, &bad, one.wiring), QN_EINVAL,
                  "not newer");
+    cr_assert(qn_sequence_runs(one.s), "nothing has changed");
     bad.number = 2;
     cr_assert_eq(qn_sequence_enter(one.s, &bad, one.wiring), QN_EINVAL,
                  "it has more than is done");
