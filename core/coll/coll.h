@@ -173,8 +173,7 @@ uint32_t qn_coll_last(const struct qn_coll *c);
 /** @return QN_OK: the operation is complete here: its output is written, and
  *  this member has sent all its messages for it. QN_EAGAIN: not yet.
  *  QN_EPEERDEAD: it needs a node that has ended, or that can take part no more;
- *  where operations end alike, also of one that is void or was not
- *  started.
+ *  where operations end alike, also of one that is void or was not started.
  *  QN_ECORRUPT: a message that does not belong here (members that disagree
  *  about the operation, or a corrupt peer). */
 int qn_coll_state(const struct qn_coll *c, uint32_t number);
