@@ -179,7 +179,7 @@ static void joiner_of(struct qn_driver *d, qn_node_t from)
 }
 
 /* The root of this node's epoch says which tree it is. A LEARN of a lower slot
- * than one that has said it may come late, from a member that stood still: what
+ * than one that has said it may come late, from a member that was stalled: what
  * it says was so before. */
 static void shape_heard(struct qn_driver *d, const struct qn_msg *m)
 {
