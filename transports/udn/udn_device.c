@@ -297,6 +297,11 @@ static void up(struct qn_device *d, qn_node_t node, uint64_t inc)
     }
     qn_udn_sort(p, node);
     ended_before(p, node, inc);
+    /* This node cleared wishes for room, and rang those that it knew: that one
+     * may have been among the others. */
+    if (!QN_UDN_MUTANT(UNWOKEN)) {
+        qn_words_ring(d, node);
+    }
 }
 
 const struct qn_device_type qn_words_shared = {

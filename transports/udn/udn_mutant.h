@@ -22,7 +22,10 @@
     X(DEAF, "what waits at a dead core is not woken")                          \
     X(NEVER_LIVED, "an end before attach was over is not said")                \
     X(NEVER_NAMED, "what an incarnation that this node never knew had "        \
-                   "reserved stays for ever")
+                   "reserved stays for ever")                                  \
+    X(UNWOKEN,                                                                 \
+      "a wish for room is cleared by a node that does not know whose "         \
+      "it is, and forgotten")
 
 /* Of the queuepair over them. */
 #define QN_UDN_QP_MUTANT_MAP(X)                                                \

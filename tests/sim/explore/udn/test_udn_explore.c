@@ -69,6 +69,7 @@ static const struct {
     FOUND(DEAF, a_sender_at_a_dead_core_is_woken),
     FOUND(NEVER_LIVED, a_sender_at_a_core_that_never_lived_is_woken),
     FOUND(NEVER_NAMED, a_range_of_an_incarnation_never_named_is_padded),
+    FOUND(UNWOKEN, a_sender_that_is_not_known_yet_is_woken),
 #undef FOUND
 };
 

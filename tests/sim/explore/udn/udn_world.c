@@ -22,6 +22,7 @@ struct plan {
     uint32_t filled;   /* words of node 1 in the queue, before the run */
     bool foreign;      /* those are of an incarnation that has ended */
     bool lifeless;     /* node 0 ends before it has stored its life */
+    bool stranger;     /* node 2 was not told of node 1 yet */
     uint32_t messages; /* of each sender that does not end early */
     uint32_t expected; /* messages, by the receiver */
 };
@@ -106,6 +107,12 @@ static void setup(void *ctx)
     if (w.plan->lifeless) {
         qn_store(&qn_udn_port_of(w.node[0])->own->life, w.inc[0] - 1,
                  QN_SEQ_CST);
+    }
+    if (w.plan->stranger) {
+        qn_device_detach(w.node[2]);
+        w.inc[1] = 0;
+        must(attach(2) == QN_OK);
+        w.inc[1] = qn_udn_port_of(w.node[1])->peer[1].inc;
     }
     if (w.plan->foreign) {
         qn_device_down(w.node[0], 1);
@@ -266,6 +273,12 @@ static void told_node(void *ctx)
         qn_pause();
     }
     qn_device_down(w.node[2], 0);
+}
+
+static void node_told_of_an_end_and_a_beginning(void *ctx)
+{
+    told_node(ctx);
+    qn_device_up(w.node[2], 1, w.inc[1]);
 }
 
 static void sender_to_the_dead(void *ctx)
@@ -532,6 +545,15 @@ static const struct plan plans[UDN_SCENARIOS] = {
          .split = true,
          .filled = 29,
          .lifeless = true},
+    [UDN_a_sender_that_is_not_known_yet_is_woken] =
+        {.nodes = 3,
+         .node = {receiver_that_ends, sender_to_the_dead,
+                  node_told_of_an_end_and_a_beginning},
+         .check = told_and_awake,
+         .deviations = 2,
+         .split = true,
+         .filled = 29,
+         .stranger = true},
     [UDN_a_range_of_an_incarnation_never_named_is_padded] =
         {.nodes = 3,
          .node = {receiver_of_the_next_but_one,

@@ -30,6 +30,7 @@
     X(a_dead_intent_hides_no_message)                                          \
     X(a_sender_at_a_dead_core_is_woken)                                        \
     X(a_sender_at_a_core_that_never_lived_is_woken)                            \
+    X(a_sender_that_is_not_known_yet_is_woken)                                 \
     X(incarnations_do_not_mix)                                                 \
     X(a_range_of_an_incarnation_never_named_is_padded)
 

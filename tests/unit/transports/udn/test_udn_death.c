@@ -397,3 +397,52 @@ DEATH_TEST(a_sender_that_has_ended_is_not_rung)
     cr_assert_eq(qn_load(&w.line[2].epoch, QN_SEQ_CST), asleep);
     cr_assert_neq(qn_load(&w.line[3].epoch, QN_SEQ_CST), asleep);
 }
+
+/* ---- wishes for room that a node clears which does not know their owner ----
+ */
+
+/* Node 1 comes back. The core of 0 is full, and it waits there. */
+static uint32_t successor_waits_at_0(bool known)
+{
+    tell_all(1);
+    world_successor(&w, 1);
+    if (known) {
+        qn_device_up(w.node[0], 1, w.inc[1]);
+    }
+    cr_assert_eq(send_run(&w, 3, 0, 0, 0, QN_WORDS_SHARED_MAX), QN_OK);
+    qn_doorbell_arm(&w.doorbell[1]);
+    uint32_t asleep = qn_load(&w.line[1].epoch, QN_SEQ_CST);
+    qn_words_want_room(w.node[1], 0);
+    cr_assert_eq(send_run(&w, 1, 0, 0, 0, 1), QN_EAGAIN);
+    return asleep;
+}
+
+DEATH_TEST(a_wish_that_attach_of_another_node_clears_is_not_forgotten)
+{
+    uint32_t asleep = successor_waits_at_0(true);
+    uint64_t inc = w.inc[1];
+    w.inc[1] = 0; /* 2 comes back, too, and is told of 1 only later */
+    world_successor(&w, 2);
+    w.inc[1] = inc;
+    qn_device_up(w.node[2], 1, inc);
+    cr_assert_eq(receive_run(&w, 0, 0, 0, QN_WORDS_SHARED_MAX), QN_OK);
+    cr_assert_neq(qn_load(&w.line[1].epoch, QN_SEQ_CST), asleep);
+}
+
+DEATH_TEST(a_wish_that_a_receiver_clears_before_up_is_not_forgotten)
+{
+    uint32_t asleep = successor_waits_at_0(false);
+    cr_assert_eq(receive_run(&w, 0, 0, 0, QN_WORDS_SHARED_MAX), QN_OK);
+    qn_device_up(w.node[0], 1, w.inc[1]);
+    cr_assert_neq(qn_load(&w.line[1].epoch, QN_SEQ_CST), asleep);
+}
+
+DEATH_TEST(a_wish_that_down_clears_is_not_forgotten)
+{
+    uint32_t asleep = successor_waits_at_0(true);
+    qn_device_up(w.node[3], 1, w.inc[1]);
+    qn_device_down(w.node[2], 0);
+    qn_device_down(w.node[3], 0); /* finds no wish any more */
+    qn_device_up(w.node[2], 1, w.inc[1]);
+    cr_assert_neq(qn_load(&w.line[1].epoch, QN_SEQ_CST), asleep);
+}
