@@ -124,7 +124,8 @@ struct qn_driver {
     struct qn_halt halt;
     struct qn_dissemination dissemination;
     struct qn_ring_choice ring_choice; /* of this node while it is the root */
-    uint32_t ring_said;   /* arity in the last LEARN that was queued or sent */
+    uint32_t ring_said;   /* arity that the LEARN says which leaves now, or left
+                           last */
     qn_slot_t shape_slot; /* newest slot whose LEARN has said the shape of the
                              tree to this node in its epoch */
     struct qn_flow_control flow_control; /* of this node while it leads */
@@ -250,11 +251,13 @@ void qn_driver_tree(struct qn_driver *d, uint64_t members);
 void qn_driver_tree_announced(struct qn_driver *d);
 
 /** The root looks whether broadcasts are to go over the ring. One that a member
- *  holds up is left at once. Any other change is said first, in a LEARN that
- *  still goes the old way, and made behind it: so no member misses one. */
+ *  holds up is left at once; for a member that is late and not suspected,
+ * behind the LEARN of which a part has left, or it would be lost. Any other
+ * change is said first, in a LEARN that still goes the old way, and made behind
+ * it: so no member misses one. */
 void qn_driver_ring_look(struct qn_driver *d);
 
-/** The next LEARN says what was chosen; it has left. */
+/** The LEARN that begins to leave says what was chosen; it has left. */
 void qn_driver_ring_say(struct qn_driver *d);
 void qn_driver_ring_was_said(struct qn_driver *d);
 

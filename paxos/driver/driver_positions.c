@@ -165,9 +165,19 @@ static void self_read(struct qn_driver *d)
     qn_driver_step(d, &in);
 }
 
+/* The newest slot that members may be late with: its LEARN has left whole. */
+static qn_slot_t told_up_to(const struct qn_driver *d)
+{
+    qn_slot_t learned = qn_onepaxos_learned(d->machine);
+    qn_slot_t before = d->positions.learned_before;
+    return qn_sendq_empty(&d->bcast)
+               ? learned
+               : QN_MAX(QN_MIN(qn_sendq_slot(&d->bcast) - 1, learned), before);
+}
+
 /* A member of a tree with inner nodes that is stalled with something to learn
  * holds up the nodes below it. The root leaves it out until it has caught up
- * with what the root had learned at the look before. */
+ * with what the root had told at the look before. */
 static void laggards_find(struct qn_driver *d)
 {
     /* One that was left out is judged though the tree of the others has no
@@ -175,8 +185,8 @@ static void laggards_find(struct qn_driver *d)
     bool judge = (d->dissemination.inner || d->positions.lagging != 0) &&
                  d->roles.cfg.acceptor == d->o.self;
     uint64_t living = qn_driver_living(d);
-    uint64_t lagging = qn_positions_laggards(
-        &d->positions, qn_onepaxos_learned(d->machine), living, judge, d->now);
+    uint64_t lagging = qn_positions_laggards(&d->positions, told_up_to(d),
+                                             living, judge, d->now);
     uint64_t members = living & ~lagging;
     if (judge && members != d->dissemination.shape.members) {
         qn_driver_tree(d, members);

@@ -180,10 +180,11 @@ static void joiner_of(struct qn_driver *d, qn_node_t from)
 
 /* The root of this node's epoch says which tree it is. A LEARN of a lower slot
  * than one that has said it may come late, from a member that was stalled: what
- * it says was so before. */
+ * it says was so before. Of a long one the last fragment counts, for all of it
+ * comes the same way. */
 static void shape_heard(struct qn_driver *d, const struct qn_msg *m)
 {
-    bool mine = m->epoch == d->roles.cfg.index;
+    bool mine = m->epoch == d->roles.cfg.index && qn_msg_ends(m);
     if (mine && d->roles.cfg.acceptor != d->o.self &&
         m->slot >= d->shape_slot) {
         d->shape_slot = m->slot;

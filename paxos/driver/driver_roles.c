@@ -169,8 +169,12 @@ void qn_driver_ring_look(struct qn_driver *d)
         return;
     }
     qn_driver_note_ring(d);
-    if (c->members != 0) { /* of which one holds up others */
-        d->ring_said = 0;
+    if (c->members == 0) {
+        return;
+    }
+    /* One holds up others. */
+    d->ring_said = 0;
+    if (f.suspected != 0 || !qn_sendq_begun(&d->bcast)) {
         ring_take(d);
     }
 }

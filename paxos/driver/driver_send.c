@@ -186,8 +186,11 @@ static uint64_t children_full(struct qn_driver *d)
     return qn_dissemination_room(&d->dissemination, full);
 }
 
-static void bcast_fragment(struct qn_driver *d, const struct qn_msg *m)
+/* A LEARN, or a fragment of one; it says which tree it is. */
+static void bcast_fragment(struct qn_driver *d, struct qn_msg *m)
 {
+    m->learn.alive = d->dissemination.shape.members;
+    m->learn.tree = QN_MUTANT(RING_UNSAID) ? 0 : d->ring_said;
     uint8_t head[QN_HEAD_MAX];
     const struct qn_slice parts[] = {{head, qn_msg_head(m, head)}, m->body};
     uint64_t mask;
@@ -195,6 +198,14 @@ static void bcast_fragment(struct qn_driver *d, const struct qn_msg *m)
     int err = qn_context_bcast(d->context, parts, 2, &dropped);
     QN_ASSERT(err == QN_OK);
     qn_dissemination_drop(&d->dissemination, mask);
+}
+
+/* A LEARN has left whole: from now on a member may be late with it, and what it
+ * has said of the tree is made so. */
+static void bcast_left(struct qn_driver *d, qn_slot_t slot)
+{
+    qn_ring_choice_sent(&d->ring_choice, slot, d->now);
+    qn_driver_ring_was_said(d);
 }
 
 /* Send queued broadcasts as far as the children have room. */
@@ -206,11 +217,16 @@ void qn_driver_bcast_send(struct qn_driver *d)
                                   d->now)) {
             return;
         }
+        if (!qn_sendq_begun(&d->bcast)) {
+            qn_driver_ring_say(d);
+        }
         qn_sendq_fragment(&d->bcast, &fragment);
         bcast_fragment(d, &fragment);
         qn_sendq_sent(&d->bcast, &fragment);
+        if (!qn_sendq_begun(&d->bcast)) {
+            bcast_left(d, fragment.slot);
+        }
     }
-    qn_driver_ring_was_said(d);
 }
 
 /* @return true while something waits for room. Nothing may have been sent since
@@ -239,22 +255,17 @@ size_t qn_driver_bcast_max(const struct qn_driver *d)
 void qn_driver_bcast(struct qn_driver *d, const struct qn_msg *whole)
 {
     struct qn_msg named = *whole; /* and its refbuf is the caller's */
-    const struct qn_msg *m = &named;
+    struct qn_msg *m = &named;
     if (d->roles.cfg.acceptor != d->o.self || d->dissemination.children == 0) {
         return;
     }
     QN_ASSERT(d->dissemination.tree.root == d->o.self);
-    named.learn.alive = d->dissemination.shape.members;
-    if (qn_sendq_empty(&d->bcast)) {
-        qn_driver_ring_say(d);
-    }
-    named.learn.tree = QN_MUTANT(RING_UNSAID) ? 0 : d->ring_said;
-    qn_ring_choice_sent(&d->ring_choice, m->slot, d->now);
     qn_dissemination_probe_begin(&d->dissemination, m->slot, d->now);
     if (qn_sendq_empty(&d->bcast) && children_full(d) == 0 &&
         m->body.len + QN_HEAD_MAX <= QN_FRAGMENT_MAX) {
+        qn_driver_ring_say(d);
         bcast_fragment(d, m);
-        qn_driver_ring_was_said(d);
+        bcast_left(d, m->slot);
         return;
     }
     if (!qn_sendq_empty(&d->bcast) &&

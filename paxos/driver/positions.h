@@ -182,7 +182,7 @@ void qn_positions_take(struct qn_positions *p, qn_node_t peer,
  * this node had learned at the look before; it stops lagging when it has
  * learned that. To be called at each look at positions.
  *
- * @param learned  By this node.
+ * @param learned  By this node, and told whole. Never falls.
  * @param peers    Mask of living peers.
  * @param judge    False: this node is not such a root; nothing is changed but
  *                 what it had learned.

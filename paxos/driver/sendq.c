@@ -70,6 +70,12 @@ void qn_sendq_drop(struct qn_sendq *q, uint8_t kind)
     check(q);
 }
 
+qn_slot_t qn_sendq_slot(const struct qn_sendq *q)
+{
+    QN_ASSERT(!qn_sendq_empty(q));
+    return at(q, q->head)->slot;
+}
+
 void qn_sendq_fragment(const struct qn_sendq *q, struct qn_msg *fragment)
 {
     QN_ASSERT(!qn_sendq_empty(q));

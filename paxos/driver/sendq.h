@@ -36,6 +36,12 @@ static inline bool qn_sendq_empty(const struct qn_sendq *q)
     return q->head == q->tail;
 }
 
+/** A part of the oldest message has left. */
+static inline bool qn_sendq_begun(const struct qn_sendq *q)
+{
+    return q->offset != 0;
+}
+
 /** Messages in it. */
 static inline uint32_t qn_sendq_count(const struct qn_sendq *q)
 {
@@ -44,6 +50,9 @@ static inline uint32_t qn_sendq_count(const struct qn_sendq *q)
 
 /** Add a message; takes a reference of its own. QN_OK, QN_ENOMEM. */
 int qn_sendq_push(struct qn_sendq *q, const struct qn_msg *m);
+
+/** Slot of the oldest message. Only if not empty. */
+qn_slot_t qn_sendq_slot(const struct qn_sendq *q);
 
 /** Drop the messages of this kind, as if they were lost on their way; not one
  *  that has begun to leave. */

@@ -231,6 +231,13 @@ const char *qn_msg_name(uint8_t kind);
 bool qn_msg_cut(const struct qn_msg *whole, size_t max, uint32_t *offset,
                 struct qn_msg *fragment);
 
+/** A whole message, or the last fragment of one. */
+static inline bool qn_msg_ends(const struct qn_msg *m)
+{
+    return (m->flags & QN_MSG_FRAGMENT) == 0 ||
+           m->offset + m->body.len == m->total;
+}
+
 /** Joins the fragments of one channel and lane. Zero it to begin. */
 struct qn_joiner {
     struct qn_refbuf *refbuf; /* bytes so far; NULL: nothing begun */

@@ -124,7 +124,7 @@ void world_life_make(struct world *w, qn_node_t i)
         .node = i,
         .nodes = w->nodes,
         .incarnation = m->inc,
-        .lane_bytes = w->transport->lane_bytes(WORLD_CELLS),
+        .lane_bytes = w->transport->lane_bytes(w->cells),
         .numa_node = -1,
     };
     m->incarnation = (struct world_life){.node = i, .inc = m->inc};
@@ -228,7 +228,7 @@ void world_channel_open(struct world *w, qn_node_t i, qn_node_t p)
                                  (enum qn_lane)lane),
             .device = m->device,
             .lane = (enum qn_lane)lane,
-            .cells = WORLD_CELLS,
+            .cells = w->cells,
             .self = i,
             .peer = p,
             .self_inc = m->inc,
@@ -327,6 +327,7 @@ struct world *world_make(uint32_t nodes, bool memory)
                               qn_align_up(sizeof(struct world), QN_CACHELINE));
     struct world *w = memset(mem, 0, sizeof *w);
     w->nodes = nodes;
+    w->cells = WORLD_CELLS;
 #ifdef WORLD_MESSAGES
     w->messages = !memory;
 #endif
@@ -582,7 +583,7 @@ void world_wipe(struct world *w, qn_node_t from, qn_node_t to,
                 enum qn_lane lane)
 {
     memset(qn_outbox_lane(w->member[from].incarnation.outbox, to, lane), 0,
-           WORLD_CELLS * 64);
+           (size_t)w->cells * 64);
 }
 
 void world_learns_at_once(struct world *w)

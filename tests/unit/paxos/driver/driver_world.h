@@ -93,6 +93,7 @@ struct world {
     struct qn_flow_limits flow; /* all 0: for so many nodes, and this ring; who
                                    stops is awaited for 20 ms */
     uint64_t ring_bytes;
+    uint32_t cells;       /* of a lane: WORLD_CELLS */
     uint64_t arena_bytes; /* 0: commands travel through the lanes */
     uint64_t seed;
     bool snapshots_by_hand; /* not at once */

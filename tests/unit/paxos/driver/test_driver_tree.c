@@ -214,9 +214,11 @@ static void load_until(struct world *w, uint32_t arity)
     cr_assert_fail("it stays with the other one");
 }
 
-static struct world *ring_begin(bool memory, uint32_t arity)
+static struct world *ring_of(bool memory, uint32_t arity, uint32_t cells)
 {
     struct world *w = world_make(5, memory);
+    w->cells = cells;
+    w->ring_bytes = cells > WORLD_CELLS ? 1u << 25 : 0; /* no write waits */
     w->ring = arity;
     w->ring_from = 1;
     world_start(w);
@@ -225,6 +227,11 @@ static struct world *ring_begin(bool memory, uint32_t arity)
     load_until(w, arity);
     world_settle(w, 20000);
     return w;
+}
+
+static struct world *ring_begin(bool memory, uint32_t arity)
+{
+    return ring_of(memory, arity, WORLD_CELLS);
 }
 
 /* All that run learn soon, while no member tells another. */
@@ -324,6 +331,69 @@ Test(driver_tree, learns_of_a_ring_that_was_left_turn_no_member_back)
 {
     late_learns(true);
     late_learns(false);
+}
+
+/* Bytes; a lane holds three fragments, as those of servers hold several. */
+enum { LONG = 2 << 20, CELLS = 512 };
+
+static const uint8_t zeros[LONG];
+
+/* LEARNs that need many turns of 100 us to leave: none is late before it has
+ * left, and no member misses a part of one. */
+Test(driver_tree, long_learns_end_no_ring)
+{
+    struct world *w = ring_of(false, 2, CELLS);
+    qn_node_t root = root_of(w);
+    uint64_t lost = fetches(w);
+    uint64_t changes = world_status(w, root).ring_choice.changes;
+    for (uint32_t i = 0; i < 3; i++) {
+        cr_assert(world_submit(w, root, zeros, LONG));
+        qn_time_t begun = w->now;
+        world_settle(w, 20000);
+        cr_assert_gt(w->now - begun, QN_RING_LAG_SHARED, "it is long enough");
+        cr_assert_eq(world_status(w, root).ring_choice.changes, changes);
+    }
+    cr_assert_eq(fetches(w), lost);
+    expect_ring(w, 2);
+    world_end(w);
+}
+
+static qn_node_t last_of_chain(struct world *w)
+{
+    const struct qn_tree *t = qn_driver_topology(w->member[root_of(w)].driver);
+    qn_node_t last = t->root;
+    while (t->child_count[last] != 0) {
+        last = t->child[t->child_at[last]];
+    }
+    return last;
+}
+
+/* The last of a chain does not go on while a long LEARN leaves. It is late with
+ * that one while the next one leaves, of which the others get all. */
+Test(driver_tree, a_ring_is_left_behind_a_long_learn_and_not_inside)
+{
+    struct world *w = ring_of(false, 1, CELLS);
+    qn_node_t root = root_of(w), last = last_of_chain(w);
+    qn_slot_t before = w->member[root].slot;
+    uint64_t lost = fetches(w);
+    cr_assert(world_submit(w, root, zeros, LONG));
+    cr_assert(world_submit(w, root, zeros, LONG / 2));
+    while (w->member[root].slot == before) {
+        world_rounds(w, 1);
+    }
+    world_rounds(w, 20);
+    w->member[last].stopped = true;
+    world_rounds(w, 400);
+    cr_assert_eq(world_status(w, root).ring_choice.reason, QN_RING_BEHIND);
+    cr_assert_eq(world_status(w, root).ring_choice.members, 1u << last);
+    cr_assert_eq(world_status(w, root).unapplied, 0u);
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        cr_assert(i == last || w->member[i].slot == w->member[root].slot);
+    }
+    cr_assert_eq(fetches(w), lost);
+    w->member[last].stopped = false;
+    world_go_on(w);
+    world_end(w);
 }
 
 Test(driver_tree, a_ring_is_left_the_moment_a_member_is_suspected)
