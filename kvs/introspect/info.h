@@ -54,10 +54,10 @@ struct qn_info_traffic {
     uint64_t sent, received;
 };
 
+#define QN_INFO_WHY_MAX 72u /* bytes of a reason, NUL included */
+
 /** The figures of one replica. Plain memory without pointers: may be copied
  *  between processes of one build. All zero to begin with. */
-#define QN_INFO_WHY_MAX 72u
-
 struct qn_info_part {
     uint32_t bytes; /* sizeof(struct qn_info_part), set by pack */
     qn_node_t replica;
@@ -90,7 +90,8 @@ struct qn_info_part {
     uint64_t cpu_sys_usec;
     uint64_t cpu_user_usec;
 
-    uint32_t is_root;          /* it broadcasts; then ... */
+    uint32_t is_root;          /* it broadcasts, ... */
+    uint64_t root_epoch;       /* ... in this epoch; then ... */
     uint32_t ring;             /* ... over a ring of this arity; 0: the tree */
     uint64_t topology_changes; /* between the two */
     char topology_reason[QN_INFO_WHY_MAX]; /* why that one */

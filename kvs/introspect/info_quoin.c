@@ -206,12 +206,15 @@ static void tree_line(struct qn_buf *b, const struct qn_tree *t)
     qn_info_line(b, "tree:%s", text);
 }
 
-/* As the root says; NULL: it has not answered. */
+/* As the root says; NULL: it has not answered. Of two that say that they are
+ * one has not heard of its successor yet. */
 static const struct qn_info_part *root_of(const struct qn_info *i)
 {
     const struct qn_info_part *root = NULL;
     for (uint32_t p = 0; p < i->parts; p++) {
-        root = i->part[p]->is_root != 0 ? i->part[p] : root;
+        const struct qn_info_part *x = i->part[p];
+        bool newer = root == NULL || x->root_epoch > root->root_epoch;
+        root = x->is_root != 0 && newer ? x : root;
     }
     return root;
 }

@@ -68,6 +68,7 @@ static void topology_part(const struct qn_server *s, struct qn_info_part *p,
                   : qn_ring_choice_text(&d->ring_choice, text);
     }
     p->is_root = d->is_root;
+    p->root_epoch = d->epoch;
     p->ring = d->ring;
     p->topology_changes = d->ring_choice.changes;
     snprintf(p->topology_reason, sizeof p->topology_reason, "%s", why);

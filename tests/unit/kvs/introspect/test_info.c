@@ -52,6 +52,7 @@ static void setup_parts(void)
                                 .cpu_user_usec = 999999,
                                 .failovers = 3,
                                 .is_root = 1,
+                                .root_epoch = 4,
                                 .ring = 2,
                                 .topology_changes = 5,
                                 .topology_reason = "all are in step",
@@ -94,6 +95,8 @@ static void setup_parts(void)
                                 .turn_wall_usec_max = 99};
     two = one;
     two.replica = 2;
+    two.root_epoch = 3; /* it has not heard of the other one yet */
+    two.ring = 0;
     two.pid = 103;
     two.applied = 45;
     two.learned = 46;
