@@ -417,4 +417,4 @@ class Refusals(Case):
 
 if __name__ == "__main__":
     QUOIN, MACHINES = sys.argv[1], pathlib.Path(sys.argv[2])
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

@@ -22,4 +22,13 @@ QN_EXPLORE_DEVIATIONS=$((QN_EXPLORE_DEVIATIONS - 2)) QN_SIM_MEMORY=c11 \
     build/release/tests/sim/test_udn_qp_explore --filter 'lane_explore/*'
 # Three nodes and a kill.
 QN_EXPLORE_DEVIATIONS=1 build/release/tests/sim/test_alike_explore
+# Orders that no search finds, with the last level too.
+cmake --build --preset release --target test_ump_orders test_ffq_orders \
+    test_ffq_shared_orders test_arena_explore test_index_explore \
+    test_flight_explore test_task_explore >&2
+for test in ump_orders ffq_orders ffq_shared_orders ring_explore arena_explore \
+    index_explore flight_explore task_explore; do
+    env -u QN_EXPLORE_DEVIATIONS QN_ORDERS_ALL=1 \
+        "build/release/tests/sim/test_$test" --filter '*orders*/*'
+done
 echo "nightly: $QN_EXPLORE_DEVIATIONS deviations, no defect"

@@ -27,7 +27,8 @@ struct orders {
 };
 
 /** Try all mutants, each in a process of its own, which may abort: that is
- *  found, too. Those not found must be those in `unfound`, in that number.
+ *  found, too. Those not found must be those in `unfound`, in that number;
+ *  they are searched with one level less, or with QN_ORDERS_ALL with all.
  *  QN_SHOW_ORDERS prints the verdicts. */
 void orders_judge(const struct orders *o);
 
