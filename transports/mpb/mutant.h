@@ -42,6 +42,11 @@
     X(ASYNC_NO_WINDOW, ASYNC, "as printed: any number of chunks on their way") \
     X(ASYNC_NO_NUDGE, ASYNC, "a source is not told that a view has changed")   \
     X(ASYNC_USE_WRAPS, ASYNC, "the use of a buffer may be 0")                  \
+    X(ASYNC_HASTY, ASYNC, "done, for a head that was bad at the first look")   \
+    X(ASYNC_HASTY_CLAIM, ASYNC, "a place is claimed before the second look")   \
+    X(ASYNC_PASS_UNSEEN, ASYNC, "what is passed on is not looked at again")    \
+    X(ASYNC_LEAF, ASYNC, "a leaf does not note the version")                   \
+    X(ASYNC_USE_STAYS, ASYNC, "the head of a buffer stays while it changes")   \
     X(ASYNC_NO_SECOND_LOOK, LIVES, "a chunk counts whichever incarnation's")
 
 enum qn_mpb_mutant {

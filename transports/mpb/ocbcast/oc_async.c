@@ -238,6 +238,8 @@ static bool head_stands(struct qn_oc_async *a, qn_node_t parent,
     return qn_oc_head_same(&now, h);
 }
 
+/* Behind the second look: nothing is said and nothing is claimed for a head
+ * that may be torn. */
 static void tell_parent(struct qn_oc_async *a, qn_node_t parent,
                         const struct qn_oc_head *h)
 {
@@ -246,7 +248,8 @@ static void tell_parent(struct qn_oc_async *a, qn_node_t parent,
     store(a, parent, a->done, a->seen[parent]);
 }
 
-/* Through the own buffer: children are interrupted before the copy is made. */
+/* Through the own buffer: children are interrupted before the copy is made. A
+ * straggler that goes no further leaves the buffer free. */
 static void pass_on(struct qn_oc_async *a, qn_node_t parent,
                     const struct qn_oc_head *h, const struct qn_oc_about *about)
 {
@@ -254,11 +257,13 @@ static void pass_on(struct qn_oc_async *a, qn_node_t parent,
     qn_oc_begin_use(a);
     qn_mpb_move(a->chip, a->buffer, parent, a->buffer,
                 len == 0 ? 1 : (len - 1) / QN_MPB_LINE_BYTES + 1);
-    if (!head_stands(a, parent, h)) {
+    if (!QN_MPB_MUTANT(ASYNC_PASS_UNSEEN) && !head_stands(a, parent, h)) {
         return;
     }
     tell_parent(a, parent, h);
-    qn_oc_announce(a, h, about);
+    if (qn_oc_claim(a, about) != NULL) {
+        qn_oc_announce(a, h, about);
+    }
     if (QN_MPB_MUTANT(ASYNC_LOST_COPY)) {
         return;
     }
@@ -266,22 +271,26 @@ static void pass_on(struct qn_oc_async *a, qn_node_t parent,
     receive(a, about, a->scratch);
 }
 
-/* To memory; it waits there for the buffer if it is to be passed on. */
+/* To memory; it waits there for the buffer if it is to be passed on. A leaf
+ * claims, too: it may pass on in a later version. */
 static void put_aside(struct qn_oc_async *a, qn_node_t parent,
                       const struct qn_oc_head *h,
-                      const struct qn_oc_about *about, struct qn_oc_chunk *c)
+                      const struct qn_oc_about *about, bool leaf)
 {
-    uint8_t *to = c != NULL ? c->payload : a->scratch;
-    qn_mpb_get(a->chip, to, parent, a->buffer, qn_oc_payload(a, about));
+    uint32_t len = qn_oc_payload(a, about);
+    qn_mpb_get(a->chip, a->scratch, parent, a->buffer, len);
     if (!head_stands(a, parent, h)) {
         return;
     }
     tell_parent(a, parent, h);
-    if (c != NULL) {
+    struct qn_oc_chunk *c =
+        leaf && QN_MPB_MUTANT(ASYNC_LEAF) ? NULL : qn_oc_claim(a, about);
+    if (c != NULL && !leaf) {
         c->head = *h;
+        memcpy(c->payload, a->scratch, len);
         qn_oc_enqueue(a, about->source, about->number);
     }
-    receive(a, about, to);
+    receive(a, about, a->scratch);
 }
 
 static void handle(struct qn_oc_async *a, qn_node_t parent)
@@ -294,16 +303,20 @@ static void handle(struct qn_oc_async *a, qn_node_t parent)
     if (!lengths_good(a, &about) || a->known[about.source] == 0 ||
         about.incarnation != qn_mpb_low(a->known[about.source])) {
         /* Damaged; or of one that is dead, or this node was not told of. */
-        tell_parent(a, parent, &h);
+        if (QN_MPB_MUTANT(ASYNC_HASTY) || head_stands(a, parent, &h)) {
+            tell_parent(a, parent, &h);
+        }
         return;
     }
     const struct qn_oc_tree t = qn_oc_tree_of(a, &about);
+    if (QN_MPB_MUTANT(ASYNC_HASTY_CLAIM)) {
+        (void)qn_oc_claim(a, &about);
+    }
     bool leaf = qn_oc_child_count(&t, a->chip->self) == 0;
-    struct qn_oc_chunk *c = leaf ? NULL : qn_oc_claim(a, &about);
-    if (c != NULL && a->queued == 0 && qn_oc_buffer_free(a)) {
+    if (!leaf && a->queued == 0 && qn_oc_buffer_free(a)) {
         pass_on(a, parent, &h, &about);
     } else {
-        put_aside(a, parent, &h, &about, c);
+        put_aside(a, parent, &h, &about, leaf);
     }
 }
 

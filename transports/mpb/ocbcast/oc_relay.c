@@ -43,6 +43,9 @@ bool qn_oc_buffer_free(struct qn_oc_async *a)
 void qn_oc_begin_use(struct qn_oc_async *a)
 {
     a->shown = 0;
+    if (QN_MPB_MUTANT(ASYNC_USE_STAYS)) {
+        return;
+    }
     qn_mpb_store(
         a->chip, a->chip->self, a->head, 3,
         qn_oc_use_word(0, a->changes, qn_mpb_low(a->known[a->chip->self])));

@@ -28,4 +28,12 @@ const char *oc_async_stall(uint64_t seed);
  *  that have waited in the node in front of it. */
 const char *oc_async_stall_and_deaths(uint64_t seed, uint32_t *most);
 
+/** Node 1 of a chain reads a head that its parent has written in part: its
+ *  bytes (even seeds) or its version. */
+const char *oc_async_torn_head(uint64_t seed);
+
+/** Node 1 of a chain is its end while versions go through more than half of
+ *  their numbers, and then passes on again. */
+const char *oc_async_old_leaf(uint64_t seed);
+
 #endif

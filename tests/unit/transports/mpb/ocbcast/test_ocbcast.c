@@ -93,6 +93,20 @@ Test(oc_async, deaths_tear_double_and_stop_nothing, .timeout = 60)
     }
 }
 
+Test(oc_async, a_head_that_is_torn_says_and_claims_nothing)
+{
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        const char *wrong = oc_async_torn_head(seed);
+        cr_assert_null(wrong, "seed %u: %s", (uint32_t)seed, wrong);
+    }
+}
+
+Test(oc_async, what_was_a_leaf_for_half_of_all_versions_passes_on_again)
+{
+    const char *wrong = oc_async_old_leaf(1);
+    cr_assert_null(wrong, "%s", wrong);
+}
+
 Test(oc_async, a_source_does_not_run_ahead_of_a_member_that_stalls,
      .timeout = 60)
 {

@@ -15,7 +15,9 @@ static const char *sync_world(uint64_t seed)
 static const char *async_world(uint64_t seed)
 {
     uint32_t most;
-    const char *wrong = oc_async_traffic(seed, 0);
+    const char *wrong = oc_async_torn_head(seed);
+    wrong = wrong != NULL ? wrong : oc_async_old_leaf(seed);
+    wrong = wrong != NULL ? wrong : oc_async_traffic(seed, 0);
     wrong = wrong != NULL ? wrong : oc_async_traffic(seed, 24);
     wrong = wrong != NULL ? wrong : oc_async_stall_and_deaths(seed, &most);
     return wrong != NULL ? wrong : oc_async_stall(seed);
