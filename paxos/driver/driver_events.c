@@ -111,28 +111,28 @@ void qn_driver_note_suspects(struct qn_driver *d, uint64_t before)
     note_mask(d, QN_EVENT_TRUST, before & ~d->suspected);
 }
 
-/* One line; but a ring that is left again and again says so only now and then,
- * and its return only if its end was told. */
-static void ring_tell(struct qn_driver *d)
+/* One line; but a ring that is left again and again says so only now and then:
+ * of the changes in between a line tells the last one, when it is time. */
+void qn_driver_ring_tell(struct qn_driver *d, bool ring)
 {
     const struct qn_ring_choice *c = &d->ring_choice;
     struct qn_driver_noted *n = &d->noted;
     char why[QN_RING_TEXT_MAX];
-    if (!c->ring) {
-        n->ring_silent =
-            n->ring_told != 0 && d->now - n->ring_told < QN_DRIVER_RING_TELL;
-        n->ring_told = n->ring_silent ? n->ring_told : d->now;
+    bool soon =
+        n->ring_told != 0 && d->now - n->ring_told < QN_DRIVER_RING_TELL;
+    if (ring == n->ring_line || (!ring && soon)) {
+        return;
     }
-    if (!n->ring_silent) {
-        qn_log(QN_LOG_INFO,
-               "replica %u: decided batches go along the %s now: %s "
-               "(change %" PRIu64 ")",
-               d->o.self, c->ring ? "ring" : "tree",
-               qn_ring_choice_text(c, why), c->changes);
-    }
+    n->ring_line = ring;
+    n->ring_told = ring ? n->ring_told : d->now;
+    qn_log(QN_LOG_INFO,
+           "replica %u: decided batches go along the %s now: %s "
+           "(change %" PRIu64 ")",
+           d->o.self, ring ? "ring" : "tree", qn_ring_choice_text(c, why),
+           c->changes);
 }
 
-void qn_driver_note_ring(struct qn_driver *d)
+void qn_driver_note_ring(struct qn_driver *d, uint32_t arity)
 {
     const struct qn_ring_choice *c = &d->ring_choice;
     const struct qn_flight_event e = {
@@ -140,10 +140,10 @@ void qn_driver_note_ring(struct qn_driver *d)
         .kind = QN_EVENT_RING,
         .node = c->members != 0 ? (uint8_t)__builtin_ctzll(c->members)
                                 : QN_EVENT_ALL,
-        .b = (uint16_t)(c->ring ? d->o.ring : 0),
+        .b = (uint16_t)arity,
         .epoch = d->roles.cfg.index,
         .slot = d->positions.applied};
-    ring_tell(d);
+    qn_driver_ring_tell(d, arity != 0);
     if (d->o.events != NULL) {
         qn_events_note(d->o.events, &e);
     }

@@ -105,7 +105,7 @@ struct qn_driver_noted {
     bool claimed;
     uint64_t left_behind; /* mask */
     qn_time_t ring_told;  /* a line said that a ring was left; 0: none did */
-    bool ring_silent;     /* the ring was left last without a line */
+    bool ring_line;       /* the last line of it said that it is the ring */
     qn_slot_t applied;
     qn_time_t since;  /* own commands wait and `applied` does not grow since
                          then; 0: not so */
@@ -429,8 +429,12 @@ void qn_driver_note_copied(struct qn_driver *d, qn_epoch_t epoch);
 /** d->roles.cfg has changed. */
 void qn_driver_note_epoch(struct qn_driver *d);
 
-/** Broadcasts go over the other one of ring and tree from now on. */
-void qn_driver_note_ring(struct qn_driver *d);
+/** Broadcasts of this root go over the other one of ring and tree from now on.
+ *  @param arity  Of the ring; 0: the tree. */
+void qn_driver_note_ring(struct qn_driver *d, uint32_t arity);
+
+/** In each turn of a root: a line, if one is due. */
+void qn_driver_ring_tell(struct qn_driver *d, bool ring);
 
 /** d->suspected has changed from `before`. */
 void qn_driver_note_suspects(struct qn_driver *d, uint64_t before);

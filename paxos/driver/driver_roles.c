@@ -134,9 +134,13 @@ static void least_find(const struct qn_driver *d, struct qn_ring_facts *f)
 
 static void ring_take(struct qn_driver *d)
 {
+    bool other = (d->ring_said != 0) != (d->dissemination.shape.ring != 0);
     tree_change(d,
                 (struct qn_dissemination_shape){
                     qn_driver_living(d) & ~d->positions.lagging, d->ring_said});
+    if (other) {
+        qn_driver_note_ring(d, d->ring_said);
+    }
 }
 
 void qn_driver_ring_say(struct qn_driver *d)
@@ -165,18 +169,14 @@ void qn_driver_ring_look(struct qn_driver *d)
     if (qn_ring_choice_watches(c)) { /* else the peers' lines are not read */
         least_find(d, &f);
     }
-    if (!qn_ring_choice_look(c, &f, d->now)) {
-        return;
+    bool other = qn_ring_choice_look(c, &f, d->now);
+    if (other && c->members != 0) { /* of which one holds up others */
+        d->ring_said = 0;
+        if (f.suspected != 0 || !qn_sendq_begun(&d->bcast)) {
+            ring_take(d);
+        }
     }
-    qn_driver_note_ring(d);
-    if (c->members == 0) {
-        return;
-    }
-    /* One holds up others. */
-    d->ring_said = 0;
-    if (f.suspected != 0 || !qn_sendq_begun(&d->bcast)) {
-        ring_take(d);
-    }
+    qn_driver_ring_tell(d, d->dissemination.shape.ring != 0);
 }
 
 void qn_driver_ring_expect(struct qn_driver *d)
@@ -244,11 +244,16 @@ void qn_driver_roles(struct qn_driver *d)
     qn_store(&d->o.state->epoch, e->index, QN_RELEASE);
     qn_dissemination_forgive(&d->dissemination);
     qn_positions_forgive(&d->positions);
+    bool ring = d->dissemination.shape.ring != 0 && old.acceptor == d->o.self;
     qn_ring_choice_begin(&d->ring_choice, qn_onepaxos_learned(d->machine),
                          d->now);
     d->ring_said = 0;
     d->shape_slot = 0;
     tree_change(d, (struct qn_dissemination_shape){qn_driver_living(d), 0});
+    if (ring) { /* that of this root: it may not be the next one */
+        d->noted.ring_told = 0;
+        qn_driver_note_ring(d, 0);
+    }
 }
 
 /* ---- which nodes are waited for ------------------------------------------ */

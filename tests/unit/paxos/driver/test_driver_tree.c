@@ -460,7 +460,7 @@ static void count_lines(void *ctx, enum qn_log_level level, const char *line)
 {
     (void)ctx;
     (void)level;
-    tree_lines += strstr(line, "along the tree now: replica 2 is") != NULL;
+    tree_lines += strstr(line, "along the tree now") != NULL;
     ring_lines += strstr(line, "along the ring now") != NULL;
 }
 
@@ -480,6 +480,46 @@ Test(driver_tree, a_ring_that_is_left_often_says_so_once)
     qn_driver_suspect(w->member[0].driver, 4, w->now);
     cr_assert_eq(tree_lines, 2u);
     cr_assert_eq(world_status(w, 0).ring_choice.changes, 8u);
+    qn_driver_suspect(w->member[0].driver, 0, w->now);
+    load_until(w, 2);
+    cr_assert_eq(ring_lines, 2u);
+    qn_driver_suspect(w->member[0].driver, 4, w->now);
+    world_rounds(w, 1);
+    cr_assert_eq(tree_lines, 2u, "it was told a short time ago");
+    w->now += 10 * QN_S;
+    world_rounds(w, 1);
+    cr_assert_eq(tree_lines, 3u, "it is the tree for long");
+    qn_driver_suspect(w->member[0].driver, 0, w->now);
+    qn_log_set(NULL, NULL, QN_LOG_INFO);
+    world_end(w);
+}
+
+/* The choice is made while nothing is sent: no line says so before a batch
+ * leaves that way. And one that is no root any more has left its ring. */
+Test(driver_tree, lines_say_what_is_so)
+{
+    struct world *w = world_make(5, true);
+    w->ring = 2;
+    w->ring_from = 1;
+    world_start(w);
+    world_go_on(w);
+    qn_log_set(count_lines, NULL, QN_LOG_INFO);
+    ring_lines = tree_lines = 0;
+    w->now += 10 * QN_S;
+    world_rounds(w, 4);
+    cr_assert(world_status(w, 0).ring_choice.ring);
+    cr_assert_eq(world_status(w, 0).ring, 0u);
+    cr_assert_eq(ring_lines, 0u);
+    load_until(w, 2);
+    cr_assert_eq(ring_lines, 1u);
+    for (qn_node_t i = 1; i < w->nodes; i++) {
+        qn_driver_suspect(w->member[i].driver, 1, w->now);
+    }
+    for (uint32_t r = 0; r < 2000 && root_of(w) == 0; r++) {
+        world_rounds(w, 1);
+    }
+    cr_assert_neq(root_of(w), 0u);
+    cr_assert_eq(tree_lines, 1u);
     qn_log_set(NULL, NULL, QN_LOG_INFO);
     world_end(w);
 }
