@@ -111,7 +111,7 @@ void qn_oc_look_around(struct qn_oc_async *a)
 {
     bool changed = a->seen_changes != a->chip->changes;
     if (changed) {
-        bool anew[QN_MPB_CORES];
+        bool anew[QN_MPB_CORES] = {false};
         a->seen_changes = a->chip->changes;
         for (qn_node_t v = 0; v < a->chip->nodes; v++) {
             anew[v] = a->known[v] != a->chip->incarnation[v];
