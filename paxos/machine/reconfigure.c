@@ -356,8 +356,8 @@ static bool left_open(const struct qn_onepaxos *p)
             QN_MUTANT(LEFT_OPEN_LATE));
 }
 
-/** It is finished soon after its proposer ended, by one node after the other, so that ballots seldom meet. A
- *  proposer takes its own vote over. */
+/** It is finished soon after its proposer ended, by one node after the other,
+ * so that ballots seldom meet. A proposer takes its own vote over. */
 static void check_open(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_reconfiguration *c = &p->change;
