@@ -7,12 +7,14 @@
  * (core/group) uses one if it is told so.
  *
  * Any node sends, all others receive. The messages of one source arrive in
- * order, whole and once; between sources there is no order. A message that is
- * on its way through a node that dies may be missing at some; later ones are
- * not.
+ * order, whole and once; between sources there is no order. What a source had
+ * on its way when it died may be missing at some. Whether a message of a source
+ * that lives may be lost in a node that dies is the backend's to say; later
+ * ones arrive.
  *
  * Threads: one, that of the device's attachment. Nothing waits or allocates;
- * only flush and poll may ring.
+ * try_send, poll and flush may ring, and pending on a device that delays its
+ * interrupts (for tests).
  */
 
 #include <stdbool.h>

@@ -204,7 +204,8 @@ static inline int qn_qp_peek(struct qn_qp *qp, const void **msg, size_t *len)
 }
 
 /** Give the peeked message back. The acknowledgement reaches the sender
- *  lazily, at the latest with the next flush. */
+ *  lazily, at the latest with the next flush; a transport may keep a rest
+ *  that stops no sender, and says so (udn: one frame). */
 static inline void qn_qp_release(struct qn_qp *qp)
 {
     qn_mark(QN_MARK_RECEIVE);

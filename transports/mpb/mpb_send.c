@@ -50,11 +50,19 @@ static bool have_room(struct qn_mpb_end *e)
     return !e->starved;
 }
 
+/* Not once the peer has ended: its line may be its successor's. */
+static void store_word(struct qn_mpb_end *e, enum qn_mpb_flag flag,
+                       uint64_t value)
+{
+    if (e->status != QN_EPEERDEAD) {
+        qn_mpb_store(e->chip, e->peer, e->flag_there, (uint32_t)flag, value);
+    }
+}
+
 static void store_flag(struct qn_mpb_end *e, enum qn_mpb_flag flag,
                        uint32_t index)
 {
-    qn_mpb_store(e->chip, e->peer, e->flag_there, (uint32_t)flag,
-                 (uint64_t)index << 32 | e->tag_there);
+    store_word(e, flag, (uint64_t)index << 32 | e->tag_there);
 }
 
 /* R, in the write buffer. */
@@ -264,7 +272,7 @@ void qn_mpb_tell(struct qn_mpb_end *e)
 static void store_want(struct qn_mpb_end *e, bool want)
 {
     e->wanted = want;
-    qn_mpb_store(e->chip, e->peer, e->flag_there, QN_MPB_WANT, want);
+    store_word(e, QN_MPB_WANT, want);
     if (!QN_MPB_MUTANT(WANT_KEPT)) {
         qn_mpb_drain(e->chip);
     }

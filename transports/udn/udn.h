@@ -17,8 +17,8 @@
  * has arrived fits into private memory of the receiver, and every call takes
  * all out of the core first. How many were given back travels in the head of
  * each frame in the other direction, and in a message of one head (kind ACK)
- * after half a window, or at a flush. Queues 1 to 3 belong to other users; what
- * they do not take also fills the core.
+ * after half a window, or at a flush if it is more than one. Queues 1 to 3
+ * belong to other users; what they do not take also fills the core.
  *
  * Beyond core/qp.h: on this device a send may answer QN_EPEERDEAD before
  * qn_qp_down, if the core is full and another node has told the device.

@@ -39,6 +39,10 @@
  * tell late, and then it would write over what the next tree's child has told
  * there; a word of its own is harmless.
  *
+ * What `done` says is compared with the use, for equality. A child that tells
+ * nothing for all of the 2^32 - 1 numbers of uses, and is a child again in
+ * precisely that one, would be taken for one that has told: a chance of 2^-32.
+ *
  * The head is looked at a second time after the get: a node that reads for its
  * predecessor, or what is a successor's, finds out.
  *

@@ -4,13 +4,18 @@
 /**
  * The head of a chunk of asynchronous OC-Bcast, a line:
  *
- *     word 0   63 .. 32 bytes of the message | 31 .. 16 chunk of it, from 1 |
- *              15 .. 0 chunks of it
- *     word 1   63 .. 32 number of the chunk at its source | 31 .. 16 source's
- *              incarnation | 15 .. 8 how far the floor is behind | 7 .. 0
- * source word 2   63 .. 48 version | 47 .. 0 members of its tree word 3   63 ..
- * 32 use of the buffer; 0: it changes | 31 .. 16 changes of this node's view |
- * 15 .. 0 incarnation of this node
+ *              63 ............ 32   31 ...... 16   15 ... 8   7 .... 0
+ *     word 0   bytes              | place        | places              |
+ *     word 1   number             | incarnation  | behind   | source   |
+ *     word 3   use                | changes      | node's incarnation  |
+ *
+ *              63 ... 48   47 ....................................... 0
+ *     word 2   version   | members                                    |
+ *
+ * bytes and places (chunks) are the message's, and place is the chunk's in it,
+ * from 1. The source numbers its chunks; the floor is so many behind. members
+ * are those of the chunk's tree. use is of the buffer, and 0 while it changes;
+ * changes are of the view of the node in whose buffer the head lies.
  *
  * Words 0 to 2 are the source's and travel with the chunk; word 3 is of the
  * node in whose buffer it lies. All members hold what the source has sent up to

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "tests/unit/transports/mpb/mpb_world.h"
+#include "transports/mpb/mpb_internal.h"
 
 static struct mpb_world w;
 static struct qn_qp *end[2];
@@ -151,6 +152,36 @@ Test(mpb, what_a_dead_peer_sent_whole_arrives)
         cr_assert_eq(qn_qp_try_recv(end[1], in, sizeof in, &len), QN_EPEERDEAD);
         cr_assert_eq(qn_qp_try_send(end[1], "x", 1), QN_EPEERDEAD);
         cr_assert(!qn_qp_flush(end[1]));
+    }
+    close_both();
+}
+
+/* By then its successor may have opened, whose flags are in the same line. */
+Test(mpb, an_end_that_was_told_down_stores_nothing_at_its_peer)
+{
+    open_both(2, false, 4, 0);
+    const struct qn_mpb_end *there =
+        (const struct qn_mpb_end *)(const void *)end[0];
+    const uint64_t foreign = UINT64_C(0x5555555500000001);
+    size_t len;
+    for (uint32_t i = 0; i < QN_MPB_CELLS_MAX; i++) {
+        cr_assert_eq(qn_qp_try_send(end[0], "x", 1), QN_OK);
+        cr_assert_eq(qn_qp_try_send(end[1], "x", 1), QN_OK);
+    }
+    cr_assert_eq(qn_qp_try_send(end[1], "x", 1), QN_EAGAIN);
+    qn_qp_flush(end[1]); /* it wants room */
+    qn_qp_down(end[1]);
+    for (uint32_t word = 0; word < QN_MPB_LINE_WORDS; word++) {
+        qn_mpb_store(mpb_core(&w, 0), 0, there->flag_here, word, foreign);
+    }
+    for (uint32_t i = 0; i < QN_MPB_CELLS_MAX; i++) {
+        cr_assert_eq(qn_qp_try_recv(end[1], in, sizeof in, &len), QN_OK);
+        qn_qp_flush(end[1]);
+    }
+    cr_assert_eq(qn_qp_try_recv(end[1], in, sizeof in, &len), QN_EPEERDEAD);
+    for (uint32_t word = 0; word < QN_MPB_LINE_WORDS; word++) {
+        cr_assert_eq(qn_mpb_load(mpb_core(&w, 0), 0, there->flag_here, word),
+                     foreign, "word %u", word);
     }
     close_both();
 }
