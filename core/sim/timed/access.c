@@ -19,7 +19,8 @@
 
 #include "core/sim/timed/timed_internal.h"
 
-#define SPINS 1000u /* looks without a pause */
+#define SPINS          1000u /* looks without a pause */
+#define OVERTAKEN_MOST 16u   /* else two siblings could keep a line for ever */
 
 static bool is_store(enum qn_sim_kind kind)
 {
@@ -81,6 +82,65 @@ static void continue_run(struct qn_actor *a, enum qn_sim_kind kind)
     qn_timed_hash((uint64_t)kind << 32 | a->run->number);
 }
 
+/* ---- order at a line in use ---- */
+
+/* The node would be served first, whenever it came. */
+static bool goes_first(const struct qn_line *line, uint32_t node)
+{
+    return qn_timed.actor[node].overtaken >= OVERTAKEN_MOST ||
+           qn_timed.prices->overtakes(qn_timed.prices, line->state, node);
+}
+
+/* Two that wait for a line, or one that has just come. */
+static bool is_before(const struct qn_line *line, uint32_t u, uint32_t v)
+{
+    bool first = goes_first(line, u);
+    return first == goes_first(line, v)
+               ? qn_timed.actor[u].ticket < qn_timed.actor[v].ticket
+               : first;
+}
+
+/* Another node waits that is due and goes before this one. */
+static bool has_to_let(const struct qn_line *line, qn_ps_t now)
+{
+    bool lets = false;
+    for (uint32_t v = 0; v < qn_timed.prices->nodes && !lets; v++) {
+        lets = v != qn_sim.self && qn_timed.actor[v].awaited == line &&
+               qn_timed.queue.time[v] <= now && is_before(line, v, qn_sim.self);
+    }
+    return lets;
+}
+
+static void count_overtaken(const struct qn_line *line, uint64_t ticket)
+{
+    for (uint32_t v = 0; v < qn_timed.prices->nodes; v++) {
+        struct qn_actor *b = &qn_timed.actor[v];
+        b->overtaken += b->awaited == line && b->ticket < ticket;
+    }
+}
+
+/* Wait until the line is free and no other goes first. The access is issued
+ * then. A node that lets another go looks again right after that. */
+static void await_line(struct qn_actor *a, const struct qn_line *line,
+                       struct qn_line_access *x)
+{
+    const struct qn_prices *p = qn_timed.prices;
+    if (p->awaits == NULL ||
+        (p->busy(line->state) > x->issued && !p->awaits(p, line->state, x))) {
+        return;
+    }
+    a->ticket = ++qn_timed.tickets;
+    a->overtaken = 0;
+    a->awaited = line;
+    while (p->awaits(p, line->state, x) || has_to_let(line, x->issued)) {
+        qn_ps_t then = QN_MAX(p->busy(line->state), x->issued + 1);
+        x->issued = qn_timed_wait_until(then);
+        a->out->clock += x->issued - then; /* it was stopped so long */
+    }
+    a->awaited = NULL;
+    count_overtaken(line, a->ticket);
+}
+
 static void access_line(struct qn_actor *a, const struct qn_sim_access *x,
                         uintptr_t base, bool streamed, bool may_be_stale)
 {
@@ -96,14 +156,15 @@ static void access_line(struct qn_actor *a, const struct qn_sim_access *x,
         return;
     }
     qn_timed_take_turn(a);
-    struct qn_price p = qn_timed.prices->access(
-        qn_timed.prices, line->state,
-        &(struct qn_line_access){.node = qn_sim.self,
-                                 .kind = kind,
-                                 .issued = out->clock,
-                                 .streamed = streamed,
-                                 .past_cache = x->streaming,
-                                 .may_be_stale = may_be_stale});
+    struct qn_line_access access = {.node = qn_sim.self,
+                                    .kind = kind,
+                                    .issued = out->clock,
+                                    .streamed = streamed,
+                                    .past_cache = x->streaming,
+                                    .may_be_stale = may_be_stale};
+    await_line(a, line, &access);
+    struct qn_price p =
+        qn_timed.prices->access(qn_timed.prices, line->state, &access);
     qn_ps_t price = qn_timed_jittered(a, p.end - p.start);
     if (p.transfer != QN_TRANSFER_HIT &&
         qn_timed_within(out->clock, a->far_from, a->far_until)) {

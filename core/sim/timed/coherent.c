@@ -479,6 +479,36 @@ void qn_coherent_destroy(struct qn_prices *p)
     free(c);
 }
 
+static bool awaits(const struct qn_prices *p, const void *line,
+                   const struct qn_line_access *a)
+{
+    const struct qn_coherent *c = (const struct qn_coherent *)(const void *)p;
+    const struct line *l = line;
+    if (l->busy <= a->issued || a->past_cache) {
+        return false;
+    }
+    switch (a->kind) {
+    case QN_SIM_RMW:
+        return true;
+    case QN_SIM_STORE:
+    case QN_SIM_COPY_OUT:
+    case QN_SIM_TOUCH_OUT:
+        return c->buffer.entries == 0; /* else its node goes on */
+    default:
+        return !is_buffered(c, l, a) && !holds_still(c, l, a);
+    }
+}
+
+/* It is a thread of the core that has the line, and asks its own cache. */
+static bool overtakes(const struct qn_prices *p, const void *line,
+                      uint32_t node)
+{
+    const struct qn_coherent *c = (const struct qn_coherent *)(const void *)p;
+    const struct line *l = line;
+    return l->writer != QN_SIM_NO_NODE &&
+           c->unit_of[l->writer] == c->unit_of[node];
+}
+
 void qn_coherent_functions(struct qn_coherent *c)
 {
     bool buffers = c->buffer.entries > 0;
@@ -490,6 +520,8 @@ void qn_coherent_functions(struct qn_coherent *c)
     p->busy = busy;
     p->extend = extend;
     p->issue = c->shared ? issue : NULL;
+    p->awaits = c->shared ? awaits : NULL;
+    p->overtakes = overtakes;
     p->drained = buffers ? drained : NULL;
     p->fence_end = fence_end;
     p->destroy = qn_coherent_destroy;

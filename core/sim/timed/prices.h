@@ -113,6 +113,15 @@ struct qn_prices {
                               const struct qn_line_access *a);
     /** Until then the line is in use: later accesses wait. */
     qn_ps_t (*busy)(const void *line);
+    /** Whether an access has to wait for a line that is in use. It is priced
+     *  when its turn has come: those that wait are served in the order in which
+     *  they came, but for `overtakes`. NULL: each is priced when it is issued,
+     *  so in that order. */
+    bool (*awaits)(const struct qn_prices *p, const void *line,
+                   const struct qn_line_access *a);
+    /** Whether the node's access is served before those of others. */
+    bool (*overtakes)(const struct qn_prices *p, const void *line,
+                      uint32_t node);
     /** The transfer goes on until `end`: a store of the same node to the same
      *  line follows at once, or it takes longer than its price. */
     void (*extend)(struct qn_prices *p, void *line, qn_ps_t end);

@@ -33,7 +33,11 @@ struct qn_transit {
 
 struct qn_actor {
     struct qn_timed_node *out;
-    struct qn_line *run; /* of a run of stores; NULL */
+    struct qn_line *run;           /* of a run of stores; NULL */
+    const struct qn_line *awaited; /* that is in use; NULL */
+    uint64_t ticket;     /* of those that wait for a line: the order in which
+                            they came */
+    uint32_t overtaken;  /* while it waits */
     qn_ps_t horizon;     /* of the next pause */
     qn_ps_t looks_until; /* announced; QN_PS_NEVER */
     qn_ps_t stop_from, stop_until;
@@ -69,6 +73,7 @@ struct qn_timed_machine {
     struct qn_time_queue queue;
     struct qn_actor *actor;      /* [nodes] */
     const struct qn_line *stale; /* the load that is due sees its `before` */
+    uint64_t tickets;            /* that were drawn */
     qn_ps_t until;
 };
 

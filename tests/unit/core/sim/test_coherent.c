@@ -83,6 +83,70 @@ static void write_line(void)
     qn_store(line(0), 1, QN_RELEASE);
 }
 
+static void timed_add(uint64_t at, uint32_t count)
+{
+    qn_timed_sleep_until(at * CYCLE);
+    for (uint32_t i = 0; i < count; i++) {
+        (void)qn_fetch_add(line(0), 1, QN_ACQ_REL);
+    }
+    world.took[qn_sim.self] = qn_timed_clock() / CYCLE - at;
+}
+
+static void add_at_1000(void)
+{
+    timed_add(1000, 1);
+}
+
+static void add_at_1010(void)
+{
+    timed_add(1010, 1);
+}
+
+static void add_at_1020(void)
+{
+    timed_add(1020, 1);
+}
+
+static void add_200_times(void)
+{
+    timed_add(1000, 200);
+}
+
+/* Node 4 takes the line at 1000, until 1300; 0 asks at 1010, 5 at 1020. A
+ * read-modify-write of a line in the own cache takes 20, of another one 300. */
+Test(coherent, a_request_of_the_holders_hyper_thread_is_served_first,
+     .init = begin)
+{
+    world.node[1] = write_line;
+    world.node[4] = add_at_1000;
+    world.node[0] = add_at_1010;
+    world.node[5] = add_at_1020;
+    struct qn_timed_result r =
+        run(&(struct qn_coherent_opts){.hyper_threads = true});
+    cr_assert_eq(world.took[4], 300);
+    cr_assert_eq(world.took[5], 300 + 20 - 20);
+    cr_assert_eq(world.took[0], 320 + 300 - 10);
+    qn_timed_result_free(&r);
+    r = run(&(struct qn_coherent_opts){0});
+    cr_assert_eq(world.took[0], 300 + 300 - 10);
+    cr_assert_eq(world.took[5], 600 + 300 - 20);
+    qn_timed_result_free(&r);
+}
+
+/* 16 read-modify-writes of the two, of 20 each, come before that of node 0. */
+Test(coherent, two_hyper_threads_do_not_keep_a_line_for_ever, .init = begin)
+{
+    world.node[4] = add_200_times;
+    world.node[5] = add_200_times;
+    world.node[0] = add_at_1010;
+    struct qn_timed_result r =
+        run(&(struct qn_coherent_opts){.hyper_threads = true});
+    cr_assert(world.took[0] >= 16 * 20 + 300 - 10 &&
+                  world.took[0] <= 18 * 20 + 300,
+              "%lu", world.took[0]);
+    qn_timed_result_free(&r);
+}
+
 static void read_at_1000(void)
 {
     work_cycles(1000);
