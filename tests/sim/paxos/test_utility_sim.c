@@ -25,7 +25,7 @@
 #if defined(__SANITIZE_ADDRESS__)
 #define SEEDS 300u /* each takes ten times longer */
 #else
-#define SEEDS 2000u
+#define SEEDS 1500u
 #endif
 #define DEFECT_SEEDS 20000u
 #define ENTRIES      400u

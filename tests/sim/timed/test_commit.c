@@ -21,7 +21,7 @@
 #if defined(__SANITIZE_ADDRESS__)
 #define SEEDS_USUAL 40u
 #else
-#define SEEDS_USUAL 300u
+#define SEEDS_USUAL 200u
 #endif
 
 static struct qn_machine *machine(void)
