@@ -10,7 +10,7 @@
  * acceptor; UTILITY test_utility_sim; RING test_ring_explore; ARENA
  * test_arena_explore; DECIDE test_decide_explore; FLOW test_flow_mutants,
  * random schedules of slow members; DRIVER test_driver_mutants, the random
- * schedules of real drivers; SPREAD test_driver_tree_mutants, real drivers over
+ * schedules of real drivers; SPREAD test_driver_ring_mutants, real drivers over
  * rings; FORCED test_forced_mutants, unit tests that hand
  * over what hardly any schedule reaches. T and M numbers are those of
  * PROTOCOL.md 7 and 5; tests/sim/README.md says what became of those that are

@@ -24,7 +24,7 @@
 struct qn_ring_or_tree {
     uint32_t ring; /* arity of the ring that is fastest in a long burst; 0: no
                       ring is faster */
-    uint32_t from; /* it is, in bursts of at least so many */
+    uint32_t from; /* the shortest burst, in broadcasts, in which it is */
     double ring_cycles, tree_cycles; /* for each broadcast of a long burst; with
                                         `ring` 0 equal */
 };

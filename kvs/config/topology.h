@@ -52,7 +52,8 @@ struct qn_topology {
     bool made;                /* `plan` is the tree */
     struct qn_tree plan;      /* over replicas, parents before children */
     uint32_t ring;            /* arity of the ring; 0: none */
-    uint32_t ring_from;       /* with so many broadcasts under way at once */
+    uint32_t ring_from;       /* broadcasts that must be under way at once for
+                                 the ring to be taken; 1: always */
     const char *no_ring;      /* `auto`: why there is none; else NULL */
 };
 

@@ -57,9 +57,9 @@ enum qn_ring_reason {
 };
 
 #define QN_RING_TEXT_MAX 64u /* bytes of a reason, NUL included */
-#define QN_RING_SPANS                                                          \
-    16u /* watched at once; when there are so many the                         \
-           oldest one is as old as the limit */
+/* Spans that are watched at once. Each covers this part of the limit, so when
+ * all are in use the oldest one is as old as the limit. */
+#define QN_RING_SPANS    16u
 
 /** Broadcasts that were sent one soon after the other. */
 struct qn_ring_span {

@@ -129,8 +129,8 @@ struct qn_driver_opts {
     uint32_t ring;      /* arity of a diamond ring that takes the tree's place
                            while all keep up: 1 .. QN_DISSEMINATION_RING_MAX; 0:
                            none */
-    uint32_t ring_from; /* with so many broadcasts under way at once; 1: always;
-                           0: never */
+    uint32_t ring_from; /* broadcasts that must be under way at once for the
+                           ring to be taken; 1: always; 0: never */
     struct qn_service service;
     qn_a64 *read_index;            /* shared, kept: raised before a reply;
                                       NULL with `peer_state` NULL */

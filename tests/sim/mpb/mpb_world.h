@@ -20,8 +20,8 @@
     X(a_reader_of_the_dead_gets_nothing_of_the_successor)                      \
     X(incarnations_never_mix_in_any_order)
 
-/** A smaller search, for tests that repeat it: in C11 alone, with so many
- *  deviations at most. Also of oc_explored. */
+/** A smaller search, for tests that repeat it: in C11 alone, with fewer
+ *  deviations. Also of oc_explored. */
 struct mpb_search {
     bool c11;
     uint32_t deviations; /* 0: those of the scenario */

@@ -14,6 +14,7 @@
 
 #include "tests/sim/supervision/world.h"
 #include "tests/support/replay.h"
+#include "tests/support/seeds.h"
 #include "tests/support/test.h"
 
 #define BUDGET 1000u
@@ -24,56 +25,44 @@
 #define SEEDS 2000
 #endif
 
-static uint64_t number(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
-}
-
 static uint64_t run(uint64_t seed, struct coverage *c)
 {
     replay_by("QN_SIM_SEED=%" PRIu64 " test_supervision_sim", seed);
     return world_run(seed, c);
 }
 
-static void expect(const char *what, uint64_t times, bool enough)
-{
-    fprintf(stderr, "%-22s %10" PRIu64 "\n", what, times);
-    cr_expect(!enough || times > 0, "%s was never reached", what);
-}
-
 Test(supervision_sim, every_schedule_keeps_the_invariants_and_heals)
 {
     struct coverage c = {0};
-    const uint64_t one = number("QN_SIM_SEED", 0);
-    const uint64_t from = one != 0 ? one : number("QN_SIM_FROM", 1);
-    const uint64_t seeds = one != 0 ? 1 : number("QN_SIM_SEEDS", SEEDS);
+    const uint64_t one = seeds_number("QN_SIM_SEED", 0);
+    const uint64_t from = one != 0 ? one : seeds_number("QN_SIM_FROM", 1);
+    const uint64_t seeds = one != 0 ? 1 : seeds_number("QN_SIM_SEEDS", SEEDS);
     for (uint64_t seed = from; seed < from + seeds; seed++) {
         (void)run(seed, &c);
     }
     const bool enough = seeds >= BUDGET;
-    expect("seeds", c.seeds, true);
-    expect("steps", c.steps, true);
-    expect("spawns", c.spawns, true);
-    expect("spawn failures", c.spawn_failures, enough);
-    expect("ends", c.exits, enough);
-    expect("supervisors killed", c.crashes, enough);
-    expect("adoptions", c.adoptions, enough);
-    expect("late replicas", c.late, enough);
-    expect("unreached replicas", c.unreached, enough);
-    expect("outbox retained", c.retained, enough);
-    expect("hand-overs", c.handovers, enough);
-    expect("upgrades done", c.upgrades, enough);
-    expect("upgrades stopped", c.upgrades_stopped, enough);
-    expect("recoveries", c.recoveries, enough);
-    expect("recoveries refused", c.recoveries_refused, enough);
-    expect("full channels", c.backlogged, enough);
-    expect("obsolete, skipped", c.skipped, enough);
-    expect("left for good", c.left, enough);
-    expect("data lost", c.lost, enough);
-    expect("rebuilt from the ring", c.rebuilt, enough);
-    expect("drains", c.drains, enough);
-    expect("second signals", c.drains_twice, enough);
+    seeds_expect("seeds", c.seeds, true);
+    seeds_expect("steps", c.steps, true);
+    seeds_expect("spawns", c.spawns, true);
+    seeds_expect("spawn failures", c.spawn_failures, enough);
+    seeds_expect("ends", c.exits, enough);
+    seeds_expect("supervisors killed", c.crashes, enough);
+    seeds_expect("adoptions", c.adoptions, enough);
+    seeds_expect("late replicas", c.late, enough);
+    seeds_expect("unreached replicas", c.unreached, enough);
+    seeds_expect("outbox retained", c.retained, enough);
+    seeds_expect("hand-overs", c.handovers, enough);
+    seeds_expect("upgrades done", c.upgrades, enough);
+    seeds_expect("upgrades stopped", c.upgrades_stopped, enough);
+    seeds_expect("recoveries", c.recoveries, enough);
+    seeds_expect("recoveries refused", c.recoveries_refused, enough);
+    seeds_expect("full channels", c.backlogged, enough);
+    seeds_expect("obsolete, skipped", c.skipped, enough);
+    seeds_expect("left for good", c.left, enough);
+    seeds_expect("data lost", c.lost, enough);
+    seeds_expect("rebuilt from the ring", c.rebuilt, enough);
+    seeds_expect("drains", c.drains, enough);
+    seeds_expect("second signals", c.drains_twice, enough);
 }
 
 Test(supervision_sim, a_seed_gives_the_same_trace_each_time)

@@ -32,7 +32,7 @@ struct view {
 struct member {
     struct qn_coll *c;
     bool alive, in_view;
-    uint32_t slowness; /* it starts in one of so many turns */
+    uint32_t slowness; /* turns from one start to the next, in the mean */
     uint32_t view;     /* index; of the last that it has entered */
     uint32_t ended;    /* operations of the program */
     uint64_t out[2 * WINDOW_MAX][MAX * WORDS_MAX]; /* by number */

@@ -10,6 +10,7 @@
 
 #include "tests/sim/views/alike_net.h"
 #include "tests/support/replay.h"
+#include "tests/support/seeds.h"
 #include "tests/support/test.h"
 
 #define BUDGET 400u
@@ -20,51 +21,39 @@
 #define SEEDS 3000
 #endif
 
-static uint64_t number(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
-}
-
 static void run(uint64_t seed, struct alike_coverage *c)
 {
     replay_by("QN_SIM_SEED=%" PRIu64 " test_alike_sim", seed);
     alike_net_run(seed, c);
 }
 
-static void expect(const char *what, uint64_t times, bool enough)
-{
-    fprintf(stderr, "%-22s %10" PRIu64 "\n", what, times);
-    cr_expect(!enough || times > 0, "%s was never reached", what);
-}
-
 Test(alike_sim, whichever_members_die_operations_end_alike, .timeout = 600)
 {
     struct alike_coverage c = {0};
-    const uint64_t one = number("QN_SIM_SEED", 0);
-    const uint64_t from = one != 0 ? one : number("QN_SIM_FROM", 1);
-    const uint64_t seeds = one != 0 ? 1 : number("QN_SIM_SEEDS", SEEDS);
+    const uint64_t one = seeds_number("QN_SIM_SEED", 0);
+    const uint64_t from = one != 0 ? one : seeds_number("QN_SIM_FROM", 1);
+    const uint64_t seeds = one != 0 ? 1 : seeds_number("QN_SIM_SEEDS", SEEDS);
     for (uint64_t seed = from; seed < from + seeds; seed++) {
         run(seed, &c);
     }
     const bool enough = seeds >= BUDGET;
-    expect("seeds", c.seeds, true);
-    expect("rounds", c.rounds, true);
-    expect("results", c.operations, true);
-    expect("deaths", c.kills, enough);
-    expect("  of a root", c.killed_root, enough);
-    expect("  with more to send", c.killed_sending, enough);
-    expect("  after it has left", c.killed_left, enough);
-    expect("  while others enter", c.killed_entering, enough);
-    expect("  while it lacks", c.killed_again, enough);
-    expect("views", c.views, true);
-    expect("  further than a window", c.far, enough);
-    expect("operations handed on", c.handed, enough);
-    expect("  to a root", c.root_lacked, enough);
-    expect("  before they started", c.outran, enough);
-    expect("  and started later", c.late, enough);
-    expect("void at a member", c.voided, enough);
-    expect("rounds to hear", c.heard, enough);
+    seeds_expect("seeds", c.seeds, true);
+    seeds_expect("rounds", c.rounds, true);
+    seeds_expect("results", c.operations, true);
+    seeds_expect("deaths", c.kills, enough);
+    seeds_expect("  of a root", c.killed_root, enough);
+    seeds_expect("  with more to send", c.killed_sending, enough);
+    seeds_expect("  after it has left", c.killed_left, enough);
+    seeds_expect("  while others enter", c.killed_entering, enough);
+    seeds_expect("  while it lacks", c.killed_again, enough);
+    seeds_expect("views", c.views, true);
+    seeds_expect("  further than a window", c.far, enough);
+    seeds_expect("operations handed on", c.handed, enough);
+    seeds_expect("  to a root", c.root_lacked, enough);
+    seeds_expect("  before they started", c.outran, enough);
+    seeds_expect("  and started later", c.late, enough);
+    seeds_expect("void at a member", c.voided, enough);
+    seeds_expect("rounds to hear", c.heard, enough);
 }
 
 Test(alike_sim, a_seed_gives_the_same_run_each_time)

@@ -13,6 +13,7 @@
 
 #include "tests/sim/views/view_net.h"
 #include "tests/support/replay.h"
+#include "tests/support/seeds.h"
 #include "tests/support/test.h"
 
 #define BUDGET 300u
@@ -23,55 +24,43 @@
 #define SEEDS 1000
 #endif
 
-static uint64_t number(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
-}
-
 static void run(uint64_t seed, struct view_coverage *c)
 {
     replay_by("QN_SIM_SEED=%" PRIu64 " test_views_sim", seed);
     view_net_run(seed, c);
 }
 
-static void expect(const char *what, uint64_t times, bool enough)
-{
-    fprintf(stderr, "%-22s %10" PRIu64 "\n", what, times);
-    cr_expect(!enough || times > 0, "%s was never reached", what);
-}
-
 Test(views_sim, whichever_members_die_the_living_deliver_the_same,
      .timeout = 600)
 {
     struct view_coverage c = {0};
-    const uint64_t one = number("QN_SIM_SEED", 0);
-    const uint64_t from = one != 0 ? one : number("QN_SIM_FROM", 1);
-    const uint64_t seeds = one != 0 ? 1 : number("QN_SIM_SEEDS", SEEDS);
+    const uint64_t one = seeds_number("QN_SIM_SEED", 0);
+    const uint64_t from = one != 0 ? one : seeds_number("QN_SIM_FROM", 1);
+    const uint64_t seeds = one != 0 ? 1 : seeds_number("QN_SIM_SEEDS", SEEDS);
     for (uint64_t seed = from; seed < from + seeds; seed++) {
         run(seed, &c);
     }
     const bool enough = seeds >= BUDGET;
-    expect("seeds", c.seeds, true);
-    expect("rounds", c.rounds, true);
-    expect("deliveries", c.delivered, true);
-    expect("deaths", c.kills, enough);
-    expect("  of a root", c.killed_root, enough);
-    expect("  of a source", c.killed_source, enough);
-    expect("  with more to send", c.killed_sending, enough);
-    expect("  after it has left", c.killed_left, enough);
-    expect("  while it is decided", c.killed_deciding, enough);
-    expect("  while others enter", c.killed_entering, enough);
-    expect("  one is left", c.killed_alone, enough);
-    expect("views", c.views, true);
-    expect("  with another root", c.root_moved, enough);
-    expect("  over rings", c.rings, enough);
-    expect("  over trees", c.trees, enough);
-    expect("messages sent again", c.again, enough);
-    expect("sources request again", c.requests_again, enough);
-    expect("new incarnations", c.joined, enough);
-    expect("window full", c.window_full, enough);
-    expect("lane full", c.blocked, enough);
+    seeds_expect("seeds", c.seeds, true);
+    seeds_expect("rounds", c.rounds, true);
+    seeds_expect("deliveries", c.delivered, true);
+    seeds_expect("deaths", c.kills, enough);
+    seeds_expect("  of a root", c.killed_root, enough);
+    seeds_expect("  of a source", c.killed_source, enough);
+    seeds_expect("  with more to send", c.killed_sending, enough);
+    seeds_expect("  after it has left", c.killed_left, enough);
+    seeds_expect("  while it is decided", c.killed_deciding, enough);
+    seeds_expect("  while others enter", c.killed_entering, enough);
+    seeds_expect("  one is left", c.killed_alone, enough);
+    seeds_expect("views", c.views, true);
+    seeds_expect("  with another root", c.root_moved, enough);
+    seeds_expect("  over rings", c.rings, enough);
+    seeds_expect("  over trees", c.trees, enough);
+    seeds_expect("messages sent again", c.again, enough);
+    seeds_expect("sources request again", c.requests_again, enough);
+    seeds_expect("new incarnations", c.joined, enough);
+    seeds_expect("window full", c.window_full, enough);
+    seeds_expect("lane full", c.blocked, enough);
 }
 
 Test(views_sim, a_seed_gives_the_same_run_each_time)

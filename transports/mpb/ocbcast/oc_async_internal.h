@@ -56,8 +56,8 @@ struct qn_oc_async {
 
     /* The view: incarnations that this node goes by. */
     uint64_t known[QN_MPB_CORES]; /* 0: not there */
-    uint32_t seen_changes;        /* of the chip's, so many are in it */
-    uint16_t changes;             /* as told to others */
+    uint32_t seen_changes; /* of the chip's: those up to this are in it */
+    uint16_t changes;      /* as told to others */
     uint16_t noted[QN_MPB_CORES]; /* changes of theirs */
     bool nudged;                  /* one of them has changed its view */
 

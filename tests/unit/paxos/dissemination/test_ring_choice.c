@@ -252,8 +252,8 @@ Test(ring_choice, it_returns_when_all_were_in_step_for_a_while)
     expect(true, QN_RING_IN_STEP, 0);
 }
 
-/* A member that stands still lacks the mark all the time. */
-Test(ring_choice, it_does_not_return_while_a_member_stands_still)
+/* A stalled member lacks the mark all the time. */
+Test(ring_choice, it_does_not_return_while_a_member_is_stalled)
 {
     in_ring();
     qn_ring_choice_sent(&c, 1, now);
@@ -351,10 +351,10 @@ static qn_time_t greatest_lag(qn_slot_t least)
     return least < c.sent ? now - sent_at[least + 1] : 0;
 }
 
-/* Members learn, stand still and are suspected at random. In looks that are
- * close together it is never the ring while one is suspected, or lacks a
- * broadcast that was sent so long ago; it is not left for one that lacks none
- * as old as the limit less a span; and it comes back when all is well. */
+/* Members learn, stall and are suspected at random. In looks that are close
+ * together it is never the ring while one is suspected, or lacks a broadcast
+ * that was sent longer ago than the limit; it is not left for one that lacks
+ * none as old as the limit less a span; and it comes back when all is well. */
 static void random_run(uint64_t s)
 {
     qn_slot_t learned[4] = {0};

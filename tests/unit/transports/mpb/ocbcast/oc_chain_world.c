@@ -111,7 +111,7 @@ const char *oc_async_old_leaf(uint64_t seed)
     qn_device_bcast_destroy(bcast[2]);
     bcast[2] = NULL;
     mpb_end(&w, 2);
-    for (uint32_t i = 0; i < 3; i++) { /* as if so many views had changed */
+    for (uint32_t i = 0; i < 3; i++) { /* as if 0x3000 views had changed */
         of(0)->out.version = (uint16_t)(of(0)->out.version + 0x3000);
         send();
     }
