@@ -13,7 +13,7 @@
  *
  * Owns the peers, their mappings, descriptors and queuepairs. It decides
  * nothing: kvs/server/server_peers.c meets them, and the failure detector
- * (kvs/detector) says which one is dead.
+ * (paxos/member/detector) says which one is dead.
  *
  * Threads: one, the loop's.
  */

@@ -16,7 +16,6 @@
 #include "core/place/outbox.h"
 #include "core/wait/spin.h"
 #include "kvs/control/control_channel.h"
-#include "kvs/detector/failure_detector.h"
 #include "kvs/frontend/frontend.h"
 #include "kvs/frontend/loop_deadline.h"
 #include "kvs/frontend/wait_queue.h"
@@ -34,6 +33,7 @@
 #include "kvs/snapshot/state_transfer.h"
 #include "paxos/log/arena.h"
 #include "paxos/log/ring.h"
+#include "paxos/member/detector/failure_detector.h"
 
 union qn_listener {
     uv_stream_t stream;

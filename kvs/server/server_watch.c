@@ -1,6 +1,6 @@
 /*
- * The shell of the failure detector (kvs/detector/failure_detector.h): gives it
- * the facts that it asks for, and carries out what it decides.
+ * The shell of the failure detector (paxos/member/detector/failure_detector.h):
+ * gives it the facts that it asks for, and carries out what it decides.
  *
  * A peer that has died frees its memory on the core that it had, perhaps that
  * of the next leader, for 0.1 ms per MB. So the dying process gets the longest

@@ -12,14 +12,15 @@
  * Of a group in which all replicas load, nothing is logged: the supervisor says
  * that all is lost.
  *
- * Threads: one. Pure but for the facts (kvs/detector/failure_detector.h), which
- * are asked only when a decision needs them.
+ * Threads: one. Pure but for the facts
+ * (paxos/member/detector/failure_detector.h), which are asked only when a
+ * decision needs them.
  */
 
 #include <stdbool.h>
 
 #include "core/node.h"
-#include "kvs/detector/failure_detector.h"
+#include "paxos/member/detector/failure_detector.h"
 
 /** Private. All zero to begin with. */
 struct qn_role_log {

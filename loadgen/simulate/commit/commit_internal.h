@@ -8,10 +8,10 @@
 #include "core/topo/tree.h"
 #include "core/wait/doorbell.h"
 #include "core/wait/spin.h"
-#include "kvs/detector/failure_detector.h"
 #include "loadgen/simulate/commit/commit.h"
 #include "paxos/driver/driver.h"
 #include "paxos/log/ring.h"
+#include "paxos/member/detector/failure_detector.h"
 
 enum qn_sim_operation { QN_SIM_IDLE, QN_SIM_WRITES, QN_SIM_READS };
 

@@ -18,7 +18,7 @@ from tests.process.lib.checks import agree, Background, check, main, wait_until,
 from tests.process.lib.quoind import Client, Quoind
 
 PATH = sys.argv[1]
-TIMEOUT_MS = 50  # kvs/detector/failure_detector.h
+TIMEOUT_MS = 50  # paxos/member/detector/failure_detector.h
 WRITES = int(os.environ.get("QN_STRESS_WRITES", "200000"))
 
 

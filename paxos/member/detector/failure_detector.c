@@ -13,7 +13,7 @@
  * Cost: without a peer that is waited for, suspected or deposed, a check is a
  * few comparisons, and one load per peer each QN_DETECTOR_INTERVAL.
  */
-#include "kvs/detector/failure_detector.h"
+#include "paxos/member/detector/failure_detector.h"
 
 #include "core/base/assert.h"
 #include "core/base/bits.h"

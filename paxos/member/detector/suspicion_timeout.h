@@ -1,5 +1,5 @@
-#ifndef QN_KVS_DETECTOR_SUSPICION_TIMEOUT_H
-#define QN_KVS_DETECTOR_SUSPICION_TIMEOUT_H
+#ifndef QN_PAXOS_MEMBER_DETECTOR_SUSPICION_TIMEOUT_H
+#define QN_PAXOS_MEMBER_DETECTOR_SUSPICION_TIMEOUT_H
 
 /**
  * The suspicion timeout: how long a peer may be silent before a replica

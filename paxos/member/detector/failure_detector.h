@@ -1,5 +1,5 @@
-#ifndef QN_KVS_DETECTOR_FAILURE_DETECTOR_H
-#define QN_KVS_DETECTOR_FAILURE_DETECTOR_H
+#ifndef QN_PAXOS_MEMBER_DETECTOR_FAILURE_DETECTOR_H
+#define QN_PAXOS_MEMBER_DETECTOR_FAILURE_DETECTOR_H
 
 /**
  * Which of a replica's peers has ended, and which one is stalled.
@@ -49,7 +49,7 @@
 
 #include "core/base/clock.h"
 #include "core/node.h"
-#include "kvs/detector/suspicion_timeout.h"
+#include "paxos/member/detector/suspicion_timeout.h"
 
 #define QN_DETECTOR_INTERVAL          (500 * QN_US)
 #define QN_DETECTOR_DEATHS_OWN_CORES  (10 * QN_US)  /* a load of a held line */

@@ -4,7 +4,7 @@
  * wants them, INTERVAL apart while something waits. The world counts what it is
  * asked, because facts that cost a system call must be asked rarely.
  */
-#include "kvs/detector/failure_detector.h"
+#include "paxos/member/detector/failure_detector.h"
 
 #include <string.h>
 

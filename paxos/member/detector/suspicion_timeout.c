@@ -5,7 +5,7 @@
  * computes how many have passed since the last change. So a reader changes
  * nothing, and INFO may ask at any time.
  */
-#include "kvs/detector/suspicion_timeout.h"
+#include "paxos/member/detector/suspicion_timeout.h"
 
 #include "core/base/assert.h"
 #include "core/base/bits.h"

@@ -1,4 +1,4 @@
-#include "kvs/detector/suspicion_timeout.h"
+#include "paxos/member/detector/suspicion_timeout.h"
 
 #include "tests/support/test.h"
 
