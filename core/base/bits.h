@@ -20,6 +20,12 @@ static inline bool qn_is_pow2(uint64_t x)
     return x != 0 && (x & (x - 1)) == 0;
 }
 
+/** The lowest n bits, n <= 64: of n nodes, all. */
+static inline uint64_t qn_low_bits(uint32_t n)
+{
+    return n == 0 ? 0 : UINT64_MAX >> (64 - n);
+}
+
 /** x rounded up to a multiple of `to`, a power of two. */
 static inline size_t qn_align_up(size_t x, size_t to)
 {

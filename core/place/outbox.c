@@ -13,7 +13,7 @@
  * and no mapping ever changes. A store into the hole would allocate, too, but
  * could fail only by a signal; so the owner allocates before it stores.
  * Private pages get the same by mprotect of address space reserved without
- * access.
+ * access. Lanes to a vacant seat are such holes, too.
  *
  * With the size sealed and the pages allocated, a reader can trust addresses,
  * though not contents: the header of a peer's outbox is copied out and checked
@@ -74,7 +74,8 @@ struct mapping {
     qn_a32 handles;
     uint8_t *base;
     size_t bytes;
-    size_t grown[QN_REGIONS]; /* the owner's handle only */
+    size_t grown[QN_REGIONS]; /* the owner's handle only, */
+    uint64_t seats;           /* and this: mask of the seated */
 };
 
 struct qn_outbox {
@@ -105,23 +106,22 @@ static size_t lanes_offset(void)
            qn_align_up(QN_FLIGHT_BYTES(QN_FLIGHT_ENTRIES), page_bytes());
 }
 
+/* All lanes to one peer. */
+static size_t lanes_bytes(const struct header *h)
+{
+    return lanes_of(h) * lane_stride(h->lane_bytes);
+}
+
 /* Offset of the first lane toward `peer`; none is kept for the owner. */
 static size_t lane_offset(const struct header *h, qn_node_t peer)
 {
     uint32_t before = peer - (peer > h->node);
-    return lanes_offset() + before * lanes_of(h) * lane_stride(h->lane_bytes);
-}
-
-/* Everything in front of the ring. */
-static size_t fixed_bytes(const struct header *h)
-{
-    return lanes_offset() +
-           (h->nodes - 1u) * lanes_of(h) * lane_stride(h->lane_bytes);
+    return lanes_offset() + before * lanes_bytes(h);
 }
 
 static size_t region_offset(const struct header *h, enum qn_region region)
 {
-    size_t at = fixed_bytes(h);
+    size_t at = lanes_offset() + (h->nodes - 1u) * lanes_bytes(h);
     for (enum qn_region r = 0; r < region; r++) {
         at += qn_align_up(h->region_bytes[r], page_bytes());
     }
@@ -132,11 +132,19 @@ static int check_opts(const struct qn_outbox_opts *o)
 {
     bool ok =
         o->nodes >= 1 && o->nodes <= QN_NODES_MAX && o->node < o->nodes &&
+        (o->seats & ~qn_low_bits(o->nodes)) == 0 &&
         o->lane_bytes <= QN_LANE_BYTES_MAX &&
         (o->lanes == 0 || (o->lanes >= QN_LANES && o->lanes <= QN_LANES_MAX)) &&
         o->ring_bytes <= QN_RING_BYTES_MAX &&
         o->arena_bytes <= QN_RING_BYTES_MAX;
     return ok ? QN_OK : QN_EINVAL;
+}
+
+/* Mask of the nodes whose lanes exist from the beginning. */
+static uint64_t seats_of(const struct qn_outbox_opts *o)
+{
+    uint64_t seats = o->seats != 0 ? o->seats : qn_low_bits(o->nodes);
+    return seats & ~(UINT64_C(1) << o->node);
 }
 
 static struct header header_of(const struct qn_outbox_opts *o)
@@ -184,8 +192,7 @@ static void home_all(uint8_t *base, const struct header *h,
     }
     for (qn_node_t peer = 0; peer < o->nodes; peer++) {
         if (peer != o->node) {
-            home(base + lane_offset(h, peer),
-                 lanes_of(h) * lane_stride(o->lane_bytes),
+            home(base + lane_offset(h, peer), lanes_bytes(h),
                  o->reader_numa_node[peer]);
         }
     }
@@ -204,6 +211,7 @@ static int wrap(struct qn_outbox **out, void *base, const struct header *h,
     }
     m->base = base;
     m->bytes = h->bytes;
+    m->seats = 0;
     memset(m->grown, 0, sizeof m->grown);
     /* relaxed: no other thread has the handle yet. */
     qn_store(&m->handles, 1, QN_RELAXED);
@@ -221,7 +229,7 @@ static int create_private(struct qn_outbox **out,
     if (base == MAP_FAILED) {
         return QN_ENOMEM;
     }
-    if (mprotect(base, region_offset(h, 0), PROT_READ | PROT_WRITE) != 0) {
+    if (mprotect(base, lanes_offset(), PROT_READ | PROT_WRITE) != 0) {
         munmap(base, h->bytes);
         return QN_ENOMEM;
     }
@@ -248,7 +256,7 @@ static int create_shared(struct qn_outbox **out,
         goto close_fd;
     }
     home_all(base, h, opts);
-    err = qn_memfd_fill(fd, 0, region_offset(h, 0));
+    err = qn_memfd_fill(fd, 0, lanes_offset());
     if (err != QN_OK) {
         goto unmap;
     }
@@ -274,13 +282,23 @@ int qn_outbox_create(struct qn_outbox **out, const struct qn_outbox_opts *opts)
         return QN_EINVAL;
     }
     struct header h = header_of(opts);
-    int err = opts->shared ? create_shared(out, opts, &h)
-                           : create_private(out, opts, &h);
-    if (err == QN_OK) {
-        /* relaxed: it is not shared yet. */
-        qn_store(&qn_outbox_state(*out)->voted, UINT64_MAX, QN_RELAXED);
+    struct qn_outbox *o;
+    int err = opts->shared ? create_shared(&o, opts, &h)
+                           : create_private(&o, opts, &h);
+    if (err != QN_OK) {
+        return err;
     }
-    return err;
+    for (uint64_t m = seats_of(opts); err == QN_OK && m != 0; m &= m - 1) {
+        err = qn_outbox_seat(o, (qn_node_t)__builtin_ctzll(m));
+    }
+    if (err != QN_OK) {
+        qn_outbox_destroy(o);
+        return err;
+    }
+    /* relaxed: it is not shared yet. */
+    qn_store(&qn_outbox_state(o)->voted, UINT64_MAX, QN_RELAXED);
+    *out = o;
+    return QN_OK;
 }
 
 int qn_outbox_fd(const struct qn_outbox *o)
@@ -379,7 +397,8 @@ size_t qn_outbox_bytes(const struct qn_outbox *o)
 size_t qn_outbox_bytes_fixed(const struct qn_outbox_opts *opts)
 {
     const struct header h = header_of(opts);
-    return fixed_bytes(&h);
+    return lanes_offset() +
+           (size_t)__builtin_popcountll(seats_of(opts)) * lanes_bytes(&h);
 }
 
 void *qn_outbox_lane(const struct qn_outbox *o, qn_node_t peer,
@@ -424,6 +443,23 @@ static int allocate(struct qn_outbox *o, size_t at, size_t bytes)
     return mprotect(o->mapping->base + at, bytes, PROT_READ | PROT_WRITE) == 0
                ? QN_OK
                : QN_ENOMEM;
+}
+
+int qn_outbox_seat(struct qn_outbox *o, qn_node_t peer)
+{
+    const struct header *h = &o->header;
+    const uint64_t seat = UINT64_C(1) << peer;
+    QN_ASSERT(peer < h->nodes && peer != h->node);
+    if ((o->mapping->seats & seat) != 0) {
+        return QN_OK;
+    }
+    int err = h->lane_bytes == 0
+                  ? QN_OK
+                  : allocate(o, lane_offset(h, peer), lanes_bytes(h));
+    if (err == QN_OK) {
+        o->mapping->seats |= seat;
+    }
+    return err;
 }
 
 int qn_outbox_grow(struct qn_outbox *o, enum qn_region region, size_t upto)

@@ -22,16 +22,17 @@
  *   | lane to 0 direct|   each lane_bytes, rounded up to pages
  *   | lane to 0 tree  |
  *   | ...             |   further lanes of the pair, if there are any
- *   | lane to 1 ...   |   none to i itself
+ *   | lane to 1 ...   |   none to i itself; to a vacant seat address space only
  *   +-----------------+
  *   | ring            |   ring_bytes of address space, allocated on demand
  *   +-----------------+
  *   | arena           |   arena_bytes, likewise
  *   +-----------------+
  *
- * Between processes it is a memfd: but for ring and arena it is allocated in
- * full at creation (lack of memory is an error then, never a SIGBUS later); of
- * these so much as qn_outbox_grow has asked for. It is sealed with
+ * Between processes it is a memfd: but for ring, arena and the lanes to vacant
+ * seats it is allocated in full at creation (lack of memory is an error then,
+ * never a SIGBUS later); of ring and arena so much as qn_outbox_grow has asked
+ * for, lanes to a seat when it is taken (qn_outbox_seat). It is sealed with
  * F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_FUTURE_WRITE and F_SEAL_SEAL after the
  * owner has mapped it, so that a process that gets the descriptor can never map
  * it writable, write to it, or take pages out of it. Threads use private pages
@@ -40,7 +41,8 @@
  * voted for.
  *
  * All processes map the whole of it at once, so that addresses stay; of ring
- * and arena, readers touch only what the owner has announced.
+ * and arena, readers touch only what the owner has announced, and of the lanes
+ * their own, once they are seated.
  *
  * Threads: create, map, alias and destroy from any one at a time per handle,
  * grow from the owner's; the rest only computes addresses. Nothing blocks.
@@ -58,7 +60,9 @@
 
 struct qn_outbox_opts {
     qn_node_t node;              /* owner, < nodes */
-    uint32_t nodes;              /* 1 .. QN_NODES_MAX */
+    uint32_t nodes;              /* 1 .. QN_NODES_MAX: seats, taken or vacant */
+    uint64_t seats;              /* mask of nodes whose lanes are allocated at
+                                    creation; 0: all */
     uint64_t incarnation;        /* never 0 */
     size_t lane_bytes;           /* per lane, from the transport; 0: no lanes,
                                     it has a device */
@@ -159,13 +163,23 @@ uint64_t qn_outbox_incarnation(const struct qn_outbox *o);
 /** Address space that it takes, that of ring and arena included. */
 size_t qn_outbox_bytes(const struct qn_outbox *o);
 
-/** What an outbox takes at creation, ring and arena not counted; it is
- * allocated from then on. `opts` are valid. Pure. */
+/** What an outbox takes at creation, ring and arena and the lanes to vacant
+ *  seats not counted; it is allocated from then on. `opts` are valid. Pure. */
 size_t qn_outbox_bytes_fixed(const struct qn_outbox_opts *opts);
+
+/**
+ * Owner: allocate the lanes toward `peer`, which takes a seat. They stay
+ * allocated as long as the outbox exists, and are zero until the owner writes;
+ * again, nothing happens. `peer` is not the owner.
+ *
+ * @return QN_OK; QN_ENOMEM: there is no memory, and all is as before.
+ */
+int qn_outbox_seat(struct qn_outbox *o, qn_node_t peer);
 
 /** Lane memory toward `peer`: writable in the own outbox, read-only in a
  *  mapped one (then `peer` is the reader's own id). Aligned to a page. `peer`
- *  is not the owner, `lane` is below opts.lanes. NULL: there are no lanes. */
+ *  is not the owner and seated, `lane` is below opts.lanes. NULL: there are no
+ *  lanes. */
 void *qn_outbox_lane(const struct qn_outbox *o, qn_node_t peer,
                      enum qn_lane lane);
 struct qn_doorbell_line *qn_outbox_doorbell(const struct qn_outbox *o);

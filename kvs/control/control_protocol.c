@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "core/base/assert.h"
+#include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/base/member.h"
 #include "paxos/log/little_endian.h"
@@ -209,7 +210,7 @@ static uint64_t member(const struct qn_control_msg *m, const struct field *f)
 
 static uint64_t mask_of(uint32_t nodes)
 {
-    return nodes == QN_NODES_MAX ? UINT64_MAX : (UINT64_C(1) << nodes) - 1;
+    return qn_low_bits(nodes);
 }
 
 static bool in_range(const struct field *f, uint64_t v, uint32_t nodes)

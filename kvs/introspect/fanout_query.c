@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/base/assert.h"
+#include "core/base/bits.h"
 #include "core/base/err.h"
 
 enum { ASK = 1, ANSWER = 2 };
@@ -143,8 +144,7 @@ static void question_free(struct question *q)
 
 static uint64_t others(const struct qn_fanout *a)
 {
-    uint64_t all =
-        a->o.nodes == 64 ? UINT64_MAX : ((uint64_t)1 << a->o.nodes) - 1;
+    uint64_t all = qn_low_bits(a->o.nodes);
     return all & ~((uint64_t)1 << a->o.self);
 }
 

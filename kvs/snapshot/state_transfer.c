@@ -25,6 +25,7 @@
  * A complete snapshot is installed as soon as the machine is between two slots.
  * If this replica has caught up otherwise meanwhile, the snapshot is discarded.
  */
+#include "core/base/bits.h"
 #include "kvs/snapshot/state_transfer_internal.h"
 #include "kvs/store/snapshot_iter.h"
 
@@ -107,8 +108,7 @@ static qn_node_t next_of(const struct qn_state_transfer *r, uint64_t mask)
 
 static qn_node_t choose(struct qn_state_transfer *r)
 {
-    uint64_t all =
-        r->o.nodes == 64 ? UINT64_MAX : (UINT64_C(1) << r->o.nodes) - 1;
+    uint64_t all = qn_low_bits(r->o.nodes);
     uint64_t left = all & ~r->down & ~r->join.tried;
     uint64_t idle = left & ~r->o.ops.busy(r->o.ops.ctx);
     return next_of(r, idle != 0 ? idle : left);

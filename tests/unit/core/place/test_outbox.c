@@ -622,3 +622,93 @@ Test(outbox, destroying_nothing_is_fine)
 {
     qn_outbox_destroy(NULL);
 }
+
+/* ---- seats --------------------------------------------------------------- */
+
+#define LANES_TO_A_SEAT (2 * (size_t)8192) /* two of LANE, in whole pages */
+
+static struct qn_outbox *make_seats(bool shared, uint64_t seats)
+{
+    struct qn_outbox *o = NULL;
+    struct qn_outbox_opts w = opts(shared);
+    w.nodes = QN_NODES_MAX;
+    w.seats = seats;
+    cr_assert_eq(qn_outbox_create(&o, &w), QN_OK);
+    cr_assert(!shared || allocated(o) == qn_outbox_bytes_fixed(&w));
+    return o;
+}
+
+Test(outbox, a_vacant_seat_takes_address_space_and_no_memory)
+{
+    struct qn_outbox *all = make_seats(true, 0);
+    struct qn_outbox *three = make_seats(true, 7);
+    cr_assert_eq(qn_outbox_bytes(all), qn_outbox_bytes(three));
+    cr_assert_eq(allocated(all) - allocated(three),
+                 (QN_NODES_MAX - 3) * LANES_TO_A_SEAT);
+    struct qn_outbox *alone = make_seats(true, 1u << 1); /* its own */
+    cr_assert_eq(allocated(three) - allocated(alone), 2 * LANES_TO_A_SEAT);
+    qn_outbox_destroy(alone);
+    qn_outbox_destroy(three);
+    qn_outbox_destroy(all);
+}
+
+/* Each in turn, last one first; the others stay as they were. */
+Test(outbox, a_seat_is_taken_in_place)
+{
+    for (int shared = 0; shared < 2; shared++) {
+        struct qn_outbox *o = make_seats(shared, 5);
+        struct qn_outbox_opts w = opts(shared);
+        struct qn_outbox *seen = NULL;
+        size_t had = shared ? allocated(o) : 0;
+        w.nodes = QN_NODES_MAX; /* a reader need not know the seats */
+        cr_assert_eq(shared ? qn_outbox_map(&seen, qn_outbox_fd(o), &w)
+                            : qn_outbox_alias(&seen, o),
+                     QN_OK);
+        for (qn_node_t i = QN_NODES_MAX - 1; i > 1; i--) {
+            size_t more = i == 2 ? 0 : LANES_TO_A_SEAT; /* it has one */
+            cr_assert_eq(qn_outbox_seat(o, i), QN_OK);
+            cr_assert_eq(qn_outbox_seat(o, i), QN_OK);
+            cr_assert(!shared || allocated(o) == had + more);
+            had += more;
+            memset(qn_outbox_lane(o, i, QN_LANE_DIRECT), (int)i, LANE);
+            memset(qn_outbox_lane(o, i, QN_LANE_TREE), (int)i + 100, LANE);
+        }
+        for (qn_node_t i = 2; i < QN_NODES_MAX; i++) {
+            const uint8_t *direct = qn_outbox_lane(seen, i, QN_LANE_DIRECT);
+            const uint8_t *tree = qn_outbox_lane(seen, i, QN_LANE_TREE);
+            cr_assert(direct[0] == i && direct[LANE - 1] == i, "%u", i);
+            cr_assert(tree[0] == i + 100 && tree[LANE - 1] == i + 100);
+        }
+        qn_outbox_destroy(seen);
+        qn_outbox_destroy(o);
+    }
+}
+
+Test(outbox, a_seat_without_memory_stays_vacant)
+{
+    struct qn_outbox *o = make_seats(true, 3);
+    size_t had = allocated(o);
+    refuse = ENOSPC;
+    cr_assert_eq(qn_outbox_seat(o, 9), QN_ENOMEM);
+    refuse = 0;
+    cr_assert_eq(allocated(o), had);
+    cr_assert_eq(qn_outbox_seat(o, 9), QN_OK);
+    cr_assert_eq(allocated(o), had + LANES_TO_A_SEAT);
+    qn_outbox_destroy(o);
+    struct qn_outbox_opts w = opts(true);
+    w.seats = 1u << 3; /* there are three nodes */
+    cr_assert_eq(qn_outbox_create(&o, &w), QN_EINVAL);
+}
+
+/* A group of three that may grow to 64. */
+Test(outbox, a_capacity_of_64_costs_three_members_no_lanes)
+{
+    size_t fixed[2];
+    for (int i = 0; i < 2; i++) {
+        struct qn_outbox_opts w = opts(true);
+        w.nodes = i == 0 ? 3 : QN_NODES_MAX;
+        w.seats = 7;
+        fixed[i] = 3 * qn_outbox_bytes_fixed(&w);
+    }
+    cr_assert_eq(fixed[0], fixed[1]);
+}
