@@ -32,18 +32,18 @@ enum {
 static void out_apply(struct qn_driver *d, const struct qn_apply *a)
 {
     const struct qn_service *s = &d->o.service;
-    struct qn_slice list = a->group.commands;
+    struct qn_slice list = a->run.commands;
     struct qn_slice next[QN_PREFETCH_MAX];
     struct qn_applied one = {
         .slot = a->slot,
         .stamp_ms = a->stamp_ms,
-        .origin = a->group.origin,
-        .origin_inc = a->group.inc,
-        .seq = a->group.first,
+        .origin = a->run.origin,
+        .origin_inc = a->run.inc,
+        .seq = a->run.first,
         .mine = a->mine,
         .keep = a->refbuf->cap >= d->keep_from ? a->refbuf : NULL,
     };
-    QN_DASSERT(!a->mine || a->group.origin == d->o.self);
+    QN_DASSERT(!a->mine || a->run.origin == d->o.self);
     qn_positions_slot_begin(&d->positions, a->slot);
     uint32_t n;
     do {

@@ -1,8 +1,8 @@
 /*
  * Commands and batches: batch.h describes the bytes.
  *
- * A group gives the number and the bytes of its commands, so a search for
- * duplicates walks groups and never commands. An origin's request is copied
+ * A run gives the number and the bytes of its commands, so a search for
+ * duplicates walks runs and never commands. An origin's request is copied
  * into a batch with one memcpy and skipped with one addition.
  *
  * Checked once, trusted afterwards: qn_batch_check and qn_commands_check look
@@ -213,15 +213,15 @@ static void count_add(struct qn_refbuf *b, uint32_t more)
     qn_put_le(b->bytes + 8, (uint32_t)qn_get_le(b->bytes + 8, 4) + more, 4);
 }
 
-void qn_batch_begin(struct qn_refbuf *b, const struct qn_group *g,
+void qn_batch_begin(struct qn_refbuf *b, const struct qn_command_run *g,
                     uint64_t bytes)
 {
-    QN_ASSERT(g->count != 0); /* each range as take_group reads it */
+    QN_ASSERT(g->count != 0); /* each range as take_run reads it */
     QN_ASSERT(g->origin < QN_NODES_MAX);
     QN_ASSERT(g->inc != 0);
     QN_ASSERT(g->first != 0);
     QN_ASSERT(g->count <= bytes);
-    QN_ASSERT(b->cap - b->len >= QN_GROUP_HEAD + bytes);
+    QN_ASSERT(b->cap - b->len >= QN_RUN_HEAD + bytes);
     uint8_t *to = b->bytes + b->len;
     *to++ = (uint8_t)g->origin;
     to += put_varint(to, g->inc);
@@ -237,9 +237,9 @@ void qn_batch_put(struct qn_refbuf *b, uint64_t len)
     b->len += (uint32_t)put_varint(b->bytes + b->len, 2 * len);
 }
 
-int qn_batch_add(struct qn_refbuf **batch, const struct qn_group *g)
+int qn_batch_add(struct qn_refbuf **batch, const struct qn_command_run *g)
 {
-    if (qn_refbuf_reserve(batch, QN_GROUP_HEAD + g->commands.len) != QN_OK) {
+    if (qn_refbuf_reserve(batch, QN_RUN_HEAD + g->commands.len) != QN_OK) {
         return QN_ENOMEM;
     }
     struct qn_refbuf *b = *batch;
@@ -252,7 +252,7 @@ int qn_batch_add(struct qn_refbuf **batch, const struct qn_group *g)
 uint32_t qn_batch_strip(struct qn_refbuf *batch, qn_node_t origin, uint64_t inc)
 {
     struct qn_slice all = {batch->bytes, batch->len};
-    struct qn_group g;
+    struct qn_command_run g;
     uint32_t at = QN_BATCH_HEAD;
     uint32_t kept = at;
     uint32_t went = 0;
@@ -290,7 +290,7 @@ uint32_t qn_batch_count(struct qn_slice batch)
     return (uint32_t)qn_get_le(batch.data + 8, 4);
 }
 
-static bool take_group(struct qn_slice *s, struct qn_group *g)
+static bool take_run(struct qn_slice *s, struct qn_command_run *g)
 {
     uint64_t count;
     uint64_t bytes;
@@ -309,7 +309,8 @@ static bool take_group(struct qn_slice *s, struct qn_group *g)
     return true;
 }
 
-bool qn_batch_next(struct qn_slice batch, uint32_t *at, struct qn_group *g)
+bool qn_batch_next(struct qn_slice batch, uint32_t *at,
+                   struct qn_command_run *g)
 {
     *at = *at == 0 ? QN_BATCH_HEAD : *at;
     QN_ASSERT(*at <= batch.len);
@@ -317,7 +318,7 @@ bool qn_batch_next(struct qn_slice batch, uint32_t *at, struct qn_group *g)
     if (rest.len == 0) {
         return false;
     }
-    bool ok = take_group(&rest, g);
+    bool ok = take_run(&rest, g);
     QN_ASSERT(ok);
     *at = (uint32_t)(batch.len - rest.len);
     return true;
@@ -331,9 +332,9 @@ int qn_batch_check(struct qn_slice batch)
     struct qn_slice rest = {batch.data + QN_BATCH_HEAD,
                             batch.len - QN_BATCH_HEAD};
     uint64_t count = 0;
-    struct qn_group g;
+    struct qn_command_run g;
     while (rest.len != 0) {
-        if (!take_group(&rest, &g) ||
+        if (!take_run(&rest, &g) ||
             qn_commands_check(g.commands) != (int64_t)g.count) {
             return QN_ECORRUPT;
         }

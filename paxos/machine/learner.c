@@ -8,9 +8,9 @@
  *     | kept, applied | learned, to apply | gaps and learned slots |
  *
  * Exactly once: a session per origin, keyed by (node, incarnation), holds the
- * last sequence applied. The commands of a group have consecutive sequences, so
- * the duplicates of a group are a prefix of it; they are cut off before the
- * group is put out. Apply runs inside the step but puts out at most what fits
+ * last sequence applied. The commands of a run have consecutive sequences, so
+ * the duplicates of a run are a prefix of it; they are cut off before the
+ * run is put out. Apply runs inside the step but puts out at most what fits
  * into the outputs, and goes on at the same byte in the next step. The shell
  * may also bound it (qn_onepaxos_set_apply_budget): learned slots then wait in
  * the log.
@@ -417,7 +417,7 @@ void qn_learner_accept(struct qn_onepaxos *p, struct qn_step *t,
 
 /** Cut off what the session has seen; commands of an incarnation older than
  *  the session's are all dropped. @return false: nothing is left. */
-static bool admit(struct qn_onepaxos *p, struct qn_group *g)
+static bool admit(struct qn_onepaxos *p, struct qn_command_run *g)
 {
     struct qn_session *s = &p->session[g->origin];
     if (g->inc < s->inc) {
@@ -461,7 +461,7 @@ static bool apply_slot(struct qn_onepaxos *p, struct qn_step *t)
     struct qn_slice batch = {b->bytes, b->len};
     uint64_t count = QN_MAX(qn_batch_count(batch), 1u);
     struct qn_apply *newest = NULL;
-    struct qn_group g;
+    struct qn_command_run g;
     while (qn_step_room(t) > ROOM_KEPT) {
         if (!qn_batch_next(batch, &p->apply_at, &g)) {
             newest = newest != NULL ? newest : emit_apply(p, t, b);
@@ -473,7 +473,7 @@ static bool apply_slot(struct qn_onepaxos *p, struct qn_step *t)
         }
         if (admit(p, &g)) {
             newest = emit_apply(p, t, b);
-            newest->group = g;
+            newest->run = g;
             newest->mine =
                 g.origin == p->self && g.inc == p->incarnation[p->self];
             if (newest->mine) {

@@ -159,7 +159,7 @@ enum qn_out_kind {
                              along the tree */
     QN_OUT_PERSIST,       /* vote, and the entries below it, must outlive the
                              process before any later output is executed */
-    QN_OUT_APPLY,         /* a group of decided commands, or a slot's end */
+    QN_OUT_APPLY,         /* a run of decided commands, or a slot's end */
     QN_OUT_NEED_SNAPSHOT, /* no peer can give slot apply.slot, and one has
                              dropped it: only a snapshot is sure to help. Once,
                              until learned_hi moves again */
@@ -170,10 +170,10 @@ enum qn_out_kind {
  *  `last` set, and then everything <= slot is applied. */
 struct qn_apply {
     qn_slot_t slot;
-    uint64_t stamp_ms;     /* never falls */
-    struct qn_group group; /* walk group.commands with qn_commands_next;
+    uint64_t stamp_ms;         /* never falls */
+    struct qn_command_run run; /* walk run.commands with qn_commands_next;
                               count may be 0 (with last only) */
-    bool mine;             /* submitted by this node in this incarnation */
+    bool mine;                 /* submitted by this node in this incarnation */
     bool last;
     struct qn_refbuf *refbuf; /* holds the bytes: one reference */
 };

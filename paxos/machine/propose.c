@@ -76,11 +76,11 @@ int qn_propose_request(struct qn_onepaxos *p, qn_node_t from, uint64_t first,
     if (overlaps) {
         (void)qn_wanted_check(commands, &w);
     }
-    struct qn_group g = {.origin = from,
-                         .inc = seen->inc,
-                         .first = first,
-                         .count = count,
-                         .commands = commands};
+    struct qn_command_run g = {.origin = from,
+                               .inc = seen->inc,
+                               .first = first,
+                               .count = count,
+                               .commands = commands};
     QN_ASSERT(first == seen->last + 1); /* no gap, no command twice */
     QN_ASSERT(count == last - seen->last);
     int err = qn_queue_add(&p->leader.queue, p->alloc, &p->params, &g, &w);
@@ -292,7 +292,7 @@ void qn_propose_heard(struct qn_onepaxos *p, qn_time_t now, qn_node_t peer)
  *  cannot either. An origin that lives sends them again: they have not been
  *  applied. */
 static void drop(struct qn_onepaxos *p, struct qn_step *t,
-                 const struct qn_group *lost)
+                 const struct qn_command_run *lost)
 {
     struct qn_session *seen = &p->leader.seen[lost->origin];
     bool lives = p->incarnation[lost->origin] == lost->inc &&
@@ -311,7 +311,7 @@ static void drop(struct qn_onepaxos *p, struct qn_step *t,
  *  more than one turn. @return false: not now. */
 static bool is_whole(struct qn_onepaxos *p, struct qn_step *t)
 {
-    struct qn_group lost;
+    struct qn_command_run lost;
     size_t most = qn_memory_leader_step_bytes(p);
     int64_t left =
         qn_queue_open(&p->leader.queue, p->alloc, p->uploads, most, &lost);

@@ -4,7 +4,7 @@
  * A draft without references is open as it is, at no cost: small commands go
  * this way. A draft with references is copied into a refbuf of its final size,
  * in as many steps as its bytes need. The draft stays until the copy is whole,
- * so that nothing is lost if there is no memory or a group has to be dropped.
+ * so that nothing is lost if there is no memory or a run has to be dropped.
  *
  * Commands of one incarnation are dropped together: every later command of it
  * in the queue would have a gap before it.
@@ -65,7 +65,7 @@ int qn_queue_check(const struct qn_params *p, const struct qn_uploads *u,
 }
 
 static bool tail_takes(const struct qn_queue *q, const struct qn_params *p,
-                       const struct qn_group *g, uint64_t bytes)
+                       const struct qn_command_run *g, uint64_t bytes)
 {
     if (qn_queue_empty(q) || (q->closed && q->tail - q->head == 1)) {
         return false;
@@ -88,11 +88,11 @@ static int draft_begin(struct qn_queue *q, const struct qn_alloc *a, size_t cap)
 }
 
 int qn_queue_add(struct qn_queue *q, const struct qn_alloc *a,
-                 const struct qn_params *p, const struct qn_group *g,
+                 const struct qn_params *p, const struct qn_command_run *g,
                  const struct qn_wants *w)
 {
     bool joins = tail_takes(q, p, g, w->bytes);
-    if (!joins && draft_begin(q, a, QN_GROUP_HEAD + g->commands.len) != QN_OK) {
+    if (!joins && draft_begin(q, a, QN_RUN_HEAD + g->commands.len) != QN_OK) {
         return QN_ENOMEM;
     }
     struct qn_draft *d = at(q, q->tail - 1);
@@ -101,7 +101,7 @@ int qn_queue_add(struct qn_queue *q, const struct qn_alloc *a,
     QN_ASSERT(joins || err == QN_OK); /* it was made with room for it */
     if (err == QN_OK) {
         uint64_t head = d->batch->len - before - g->commands.len;
-        d->bytes += (w->refers ? QN_GROUP_HEAD : head) + w->bytes;
+        d->bytes += (w->refers ? QN_RUN_HEAD : head) + w->bytes;
         d->refers |= w->refers;
         q->commands += g->count;
         QN_ASSERT(d->bytes >= d->batch->len || d->refers);
@@ -119,26 +119,26 @@ uint64_t qn_queue_bytes(const struct qn_queue *q)
 
 /* ---- open ---------------------------------------------------------------- */
 
-/** Begin the next group of the draft. @return false: that was all. */
-static bool group_begin(struct qn_opening *o, struct qn_slice draft)
+/** Begin the next run of the draft. @return false: that was all. */
+static bool run_begin(struct qn_opening *o, struct qn_slice draft)
 {
     struct qn_wants w;
-    if (!qn_batch_next(draft, &o->at, &o->group)) {
+    if (!qn_batch_next(draft, &o->at, &o->run)) {
         return false;
     }
-    int err = qn_wanted_check(o->group.commands, &w);
+    int err = qn_wanted_check(o->run.commands, &w);
     QN_ASSERT(err == QN_OK); /* checked when it was queued */
-    QN_ASSERT(w.count == o->group.count);
-    qn_batch_begin(o->whole, &o->group, w.bytes);
+    QN_ASSERT(w.count == o->run.count);
+    qn_batch_begin(o->whole, &o->run, w.bytes);
     return true;
 }
 
-/** Go on with the first command that is left of the group, which is not empty.
+/** Go on with the first command that is left of the run, which is not empty.
  *  @return QN_OK; QN_ESTALE. */
 static int command_copy(struct qn_opening *o, const struct qn_uploads *u,
                         size_t *most)
 {
-    struct qn_slice rest = o->group.commands;
+    struct qn_slice rest = o->run.commands;
     struct qn_wanted w;
     qn_wanted_next(&rest, &w);
     if (o->done == 0) {
@@ -150,7 +150,7 @@ static int command_copy(struct qn_opening *o, const struct qn_uploads *u,
     uint8_t *to = o->whole->bytes + o->whole->len;
     if (w.refers) {
         const struct qn_arena *from =
-            u->arena(u->ctx, o->group.origin, o->group.inc);
+            u->arena(u->ctx, o->run.origin, o->run.inc);
         if (from == NULL ||
             qn_arena_pull(from, &w.place, o->done, to, n) != QN_OK) {
             return QN_ESTALE;
@@ -163,17 +163,17 @@ static int command_copy(struct qn_opening *o, const struct qn_uploads *u,
     *most -= n;
     if (o->done == w.place.len) {
         o->done = 0;
-        o->group.commands = rest;
+        o->run.commands = rest;
     }
     return QN_OK;
 }
 
 /** All commands of that incarnation are dropped: the first of them may be in
- *  an earlier group of the same draft. */
-static struct qn_group first_of_life(struct qn_slice draft,
-                                     const struct qn_group *lost)
+ *  an earlier run of the same draft. */
+static struct qn_command_run first_of_life(struct qn_slice draft,
+                                           const struct qn_command_run *lost)
 {
-    struct qn_group g;
+    struct qn_command_run g;
     uint32_t i = 0;
     while (qn_batch_next(draft, &i, &g)) {
         if (g.origin == lost->origin && g.inc == lost->inc) {
@@ -185,14 +185,14 @@ static struct qn_group first_of_life(struct qn_slice draft,
 
 static int open_begin(struct qn_queue *q, const struct qn_alloc *a)
 {
-    size_t bytes = at(q, q->head)->bytes - QN_BATCH_HEAD + QN_GROUP_HEAD;
+    size_t bytes = at(q, q->head)->bytes - QN_BATCH_HEAD + QN_RUN_HEAD;
     q->opening = (struct qn_opening){.whole = qn_batch_create(a, bytes)};
     return q->opening.whole != NULL ? QN_OK : QN_ENOMEM;
 }
 
 int64_t qn_queue_open(struct qn_queue *q, const struct qn_alloc *a,
                       const struct qn_uploads *u, size_t most,
-                      struct qn_group *lost)
+                      struct qn_command_run *lost)
 {
     struct qn_draft *d = at(q, q->head);
     struct qn_opening *o = &q->opening;
@@ -204,12 +204,12 @@ int64_t qn_queue_open(struct qn_queue *q, const struct qn_alloc *a,
     if (o->whole == NULL && open_begin(q, a) != QN_OK) {
         return QN_ENOMEM;
     }
-    while (o->group.commands.len != 0 || group_begin(o, draft)) {
+    while (o->run.commands.len != 0 || run_begin(o, draft)) {
         if (most == 0) {
             return (int64_t)QN_MAX(d->bytes - o->whole->len, UINT64_C(1));
         }
         if (command_copy(o, u, &most) != QN_OK) {
-            *lost = first_of_life(draft, &o->group);
+            *lost = first_of_life(draft, &o->run);
             return QN_ESTALE;
         }
     }

@@ -5,7 +5,7 @@
  * The leader's queue: requests on their way to a slot (PROTOCOL.md 3.3).
  *
  * It holds batches, not commands: a request's command list is copied behind a
- * group header into the newest batch while that has room, so a batch is
+ * head of a run into the newest batch while that has room, so a batch is
  * "whatever waits when a slot is free", without a timer. A command that stays
  * in its origin's arena is in it as a reference. The oldest batch is opened
  * before it gets a slot: its references are replaced by the commands, pulled
@@ -35,10 +35,10 @@ struct qn_draft {
 
 /** The oldest draft, while it is opened: where its commands go. */
 struct qn_opening {
-    struct qn_refbuf *whole; /* NULL: it has not begun */
-    uint32_t at;             /* qn_batch_next in the draft */
-    struct qn_group group;   /* ... and what is left of that group */
-    uint64_t done;           /* bytes of the command that was begun */
+    struct qn_refbuf *whole;   /* NULL: it has not begun */
+    uint32_t at;               /* qn_batch_next in the draft */
+    struct qn_command_run run; /* ... and what is left of that run */
+    uint64_t done;             /* bytes of the command that was begun */
 };
 
 struct qn_queue {
@@ -76,13 +76,13 @@ int qn_queue_check(const struct qn_params *p, const struct qn_uploads *u,
                    struct qn_wants *out);
 
 /**
- * Add a group, the commands of which may be references.
+ * Add a run, the commands of which may be references.
  *
  * @param w  The sum of its commands.
  * @return QN_OK; QN_ENOMEM: nothing has changed.
  */
 int qn_queue_add(struct qn_queue *q, const struct qn_alloc *a,
-                 const struct qn_params *p, const struct qn_group *g,
+                 const struct qn_params *p, const struct qn_command_run *g,
                  const struct qn_wants *w);
 
 /** Bytes of the oldest batch once it is open, at most. It is not empty. */
@@ -92,7 +92,7 @@ uint64_t qn_queue_bytes(const struct qn_queue *q);
  * Open the oldest batch: go on with at most `most` bytes. It grows no more.
  *
  * @param u     NULL: there are no references.
- * @param lost  QN_ESTALE: filled, the oldest group of the incarnation of which
+ * @param lost  QN_ESTALE: filled, the oldest run of the incarnation of which
  * a command is not to be had.
  * @return bytes that are still missing; 0: it is open. QN_ENOMEM: again later.
  *         QN_ESTALE: its origin has ended, or has freed it: drop all commands
@@ -100,7 +100,7 @@ uint64_t qn_queue_bytes(const struct qn_queue *q);
  */
 int64_t qn_queue_open(struct qn_queue *q, const struct qn_alloc *a,
                       const struct qn_uploads *u, size_t most,
-                      struct qn_group *lost);
+                      struct qn_command_run *lost);
 
 /** The oldest batch, which is open. Borrowed. */
 struct qn_refbuf *qn_queue_head(const struct qn_queue *q);

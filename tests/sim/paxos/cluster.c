@@ -82,7 +82,7 @@ static void trace(struct cluster *c, qn_node_t node, const struct qn_input *in,
             n = qn_msg_head(&o->msg, head);
             body = o->msg.body;
         } else if (o->kind == QN_OUT_APPLY) {
-            body = o->apply.group.commands;
+            body = o->apply.run.commands;
         }
         const uint64_t what[] = {o->kind, o->kind <= QN_OUT_BCAST ? o->to : 0,
                                  XXH3_64bits(head, n),

@@ -81,7 +81,7 @@ static void check_new(struct cluster *c, qn_slot_t slot,
     CHECK(c, qn_batch_check(batch) == QN_OK, "malformed batch decided");
     CHECK(c, qn_batch_count(batch) <= c->params.batch_commands,
           "%u commands in slot %" PRIu64, qn_batch_count(batch), slot);
-    struct qn_group g;
+    struct qn_command_run g;
     for (uint32_t at = 0; qn_batch_next(batch, &at, &g);) {
         struct qn_session *s = &c->decided_seq[g.origin];
         if (g.inc < s->inc) {
@@ -321,7 +321,7 @@ static void check_command(struct cluster *c, qn_node_t i,
                           struct qn_slice text)
 {
     struct member *m = &c->member[i];
-    const struct command now = {a->group.origin, a->group.inc, seq};
+    const struct command now = {a->run.origin, a->run.inc, seq};
     struct qn_session *last = &m->seq[now.origin];
     CHECK(c, now.inc >= last->inc, "node %u applies a dead life's command", i);
     if (now.inc > last->inc) {
@@ -356,12 +356,12 @@ void cluster_check_apply(struct cluster *c, qn_node_t i,
           a->slot);
     CHECK(c, a->stamp_ms >= m->stamp, "node %u: the stamp falls", i);
     CHECK(c,
-          a->mine == (a->group.count != 0 && a->group.origin == i &&
-                      a->group.inc == m->inc),
+          a->mine ==
+              (a->run.count != 0 && a->run.origin == i && a->run.inc == m->inc),
           "node %u: mine", i);
     m->stamp = a->stamp_ms;
-    struct qn_slice list = a->group.commands, text;
-    for (uint64_t seq = a->group.first; qn_commands_next(&list, &text); seq++) {
+    struct qn_slice list = a->run.commands, text;
+    for (uint64_t seq = a->run.first; qn_commands_next(&list, &text); seq++) {
         check_command(c, i, a, seq, text);
     }
     m->slot += a->last;

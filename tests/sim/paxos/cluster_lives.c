@@ -344,7 +344,7 @@ static void sequences(const struct qn_onepaxos *p, struct qn_session *seq)
     memcpy(seq, p->session, sizeof p->session);
     for (qn_slot_t s = p->applied + 1; s <= p->learned_hi; s++) {
         const struct qn_refbuf *b = qn_log_at(&p->log, s)->batch;
-        struct qn_group g;
+        struct qn_command_run g;
         for (uint32_t at = 0;
              qn_batch_next((struct qn_slice){b->bytes, b->len}, &at, &g);) {
             struct qn_session *x = &seq[g.origin];

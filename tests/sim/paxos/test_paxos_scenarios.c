@@ -70,7 +70,7 @@ static void say_commands(uint64_t first, struct qn_slice list, qn_node_t origin)
 
 static void say_batch(struct qn_slice batch)
 {
-    struct qn_group g;
+    struct qn_command_run g;
     for (uint32_t at = 0; qn_batch_next(batch, &at, &g);) {
         say_commands(g.first, g.commands, g.origin);
     }
@@ -186,8 +186,8 @@ static void on_outputs(struct cluster *c, qn_node_t node)
             break;
         case QN_OUT_APPLY:
             say("applies slot %" PRIu64 ":", o->apply.slot);
-            say_commands(o->apply.group.first, o->apply.group.commands,
-                         o->apply.group.origin);
+            say_commands(o->apply.run.first, o->apply.run.commands,
+                         o->apply.run.origin);
             say("%s", o->apply.mine ? " (own)" : "");
             break;
         case QN_OUT_NEED_SNAPSHOT:

@@ -24,16 +24,16 @@ static struct qn_refbuf *commands(const char *const *text, uint32_t n)
     return b;
 }
 
-/* Two groups: node 3 (incarnation 9) with a, bb from sequence 100; node 0
+/* Two runs: node 3 (incarnation 9) with a, bb from sequence 100; node 0
  * with one empty command. */
-static struct qn_refbuf *batch_of_two_groups(void)
+static struct qn_refbuf *batch_of_two_runs(void)
 {
     struct qn_refbuf *one = commands((const char *[]){"a", "bb"}, 2);
     struct qn_refbuf *two = commands((const char *[]){""}, 1);
     struct qn_refbuf *b = qn_batch_create(&qn_alloc_malloc, 0);
-    struct qn_group g = {3, 9, 100, 2, all(one)};
+    struct qn_command_run g = {3, 9, 100, 2, all(one)};
     cr_assert_eq(qn_batch_add(&b, &g), QN_OK);
-    g = (struct qn_group){0, UINT64_MAX, 1, 1, all(two)};
+    g = (struct qn_command_run){0, UINT64_MAX, 1, 1, all(two)};
     cr_assert_eq(qn_batch_add(&b, &g), QN_OK);
     qn_batch_set_stamp(b, 0x0123456789abcdef);
     qn_refbuf_unref(one);
@@ -84,14 +84,14 @@ Test(batch, a_command_above_the_limit_is_refused)
     qn_refbuf_unref(b);
 }
 
-Test(batch, groups_come_back_as_they_were_added)
+Test(batch, runs_come_back_as_they_were_added)
 {
-    struct qn_refbuf *b = batch_of_two_groups();
+    struct qn_refbuf *b = batch_of_two_runs();
     cr_assert_eq(qn_batch_check(all(b)), QN_OK);
     cr_assert_eq(qn_batch_stamp(all(b)), 0x0123456789abcdefu);
     cr_assert_eq(qn_batch_count(all(b)), 3u);
     uint32_t at = 0;
-    struct qn_group g;
+    struct qn_command_run g;
     cr_assert(qn_batch_next(all(b), &at, &g));
     cr_assert(g.origin == 3 && g.inc == 9 && g.first == 100 && g.count == 2);
     cr_assert_eq(qn_commands_check(g.commands), 2);
@@ -105,17 +105,17 @@ Test(batch, a_batch_of_no_commands_is_a_batch)
 {
     struct qn_refbuf *b = qn_batch_create(&qn_alloc_malloc, 0);
     uint32_t at = 0;
-    struct qn_group g;
+    struct qn_command_run g;
     cr_assert_eq(qn_batch_check(all(b)), QN_OK);
     cr_assert_eq(qn_batch_count(all(b)), 0u);
     cr_assert(!qn_batch_next(all(b), &at, &g));
     qn_refbuf_unref(b);
 }
 
-/* A cut between two groups leaves well-formed groups; the count tells. */
+/* A cut between two runs leaves well-formed runs; the count tells. */
 Test(batch, every_truncation_is_malformed)
 {
-    struct qn_refbuf *b = batch_of_two_groups();
+    struct qn_refbuf *b = batch_of_two_runs();
     for (uint32_t len = 0; len < b->len; len++) {
         cr_expect_eq(qn_batch_check((struct qn_slice){b->bytes, len}),
                      QN_ECORRUPT, "%u bytes", len);
@@ -127,7 +127,7 @@ Test(batch, every_truncation_is_malformed)
  * the bytes (the sanitizers watch). */
 Test(batch, every_changed_byte_is_refused_or_readable)
 {
-    struct qn_refbuf *b = batch_of_two_groups();
+    struct qn_refbuf *b = batch_of_two_runs();
     for (uint32_t i = 0; i < b->len; i++) {
         uint8_t was = b->bytes[i];
         for (unsigned v = 0; v < 256; v++) {
@@ -136,7 +136,7 @@ Test(batch, every_changed_byte_is_refused_or_readable)
                 continue;
             }
             uint32_t at = 0, count = 0;
-            struct qn_group g;
+            struct qn_command_run g;
             while (qn_batch_next(all(b), &at, &g)) {
                 struct qn_slice c;
                 cr_assert(g.origin < QN_NODES_MAX);

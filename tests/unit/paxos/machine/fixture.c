@@ -85,12 +85,12 @@ void fx_end(struct fx *f)
 
 static void record(struct fx *f, const struct qn_apply *a)
 {
-    struct qn_slice list = a->group.commands, c;
-    for (uint64_t seq = a->group.first; qn_commands_next(&list, &c); seq++) {
+    struct qn_slice list = a->run.commands, c;
+    for (uint64_t seq = a->run.first; qn_commands_next(&list, &c); seq++) {
         struct fx_applied *to = &f->applied[f->applied_count++ % 512];
         *to = (struct fx_applied){.slot = a->slot,
                                   .stamp_ms = a->stamp_ms,
-                                  .origin = a->group.origin,
+                                  .origin = a->run.origin,
                                   .seq = seq,
                                   .mine = a->mine};
         memcpy(to->text, c.data, c.len < 23 ? c.len : 23);
@@ -234,7 +234,8 @@ struct qn_refbuf *fx_batch(qn_node_t origin, uint64_t first,
 {
     struct qn_refbuf *c = commands(text, n);
     struct qn_refbuf *b = qn_batch_create(&qn_alloc_malloc, 0);
-    struct qn_group g = {origin, 10 + origin, first, n, {c->bytes, c->len}};
+    struct qn_command_run g = {
+        origin, 10 + origin, first, n, {c->bytes, c->len}};
     if (n != 0) {
         cr_assert_eq(qn_batch_add(&b, &g), QN_OK);
     }

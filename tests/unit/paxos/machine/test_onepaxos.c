@@ -239,7 +239,8 @@ Test(onepaxos, apply_continues_in_the_next_step)
     setup_with(&v);
     struct qn_refbuf *x = qn_batch_create(&qn_alloc_malloc, 0);
     for (uint64_t seq = 1; seq <= 150; seq++) {
-        struct qn_group g = {0, 10, seq, 1, {(const uint8_t *)"\x02x", 2}};
+        struct qn_command_run g = {
+            0, 10, seq, 1, {(const uint8_t *)"\x02x", 2}};
         cr_assert_eq(qn_batch_add(&x, &g), QN_OK);
     }
     struct qn_msg m = fx_learn(1, x, 1);
@@ -354,7 +355,7 @@ EDGE(a_step_drops_a_bounded_number_of_bytes)
             qn_refbuf_create(&qn_alloc_malloc, sizeof big + 9);
         const struct qn_slice part = {big, sizeof big};
         cr_assert_eq(qn_commands_add(&x, &part, 1), QN_OK);
-        struct qn_group g = {0, 10, s, 1, {x->bytes, x->len}};
+        struct qn_command_run g = {0, 10, s, 1, {x->bytes, x->len}};
         struct qn_refbuf *y = qn_batch_create(&qn_alloc_malloc, 0);
         cr_assert_eq(qn_batch_add(&y, &g), QN_OK);
         struct qn_msg m = fx_learn(s, y, s);

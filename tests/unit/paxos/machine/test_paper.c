@@ -343,7 +343,7 @@ static struct qn_refbuf *batch_of_life(uint64_t inc, uint64_t first,
     struct qn_slice part = {(const uint8_t *)text, strlen(text)};
     cr_assert_eq(qn_commands_add(&list, &part, 1), QN_OK);
     struct qn_refbuf *x = qn_batch_create(&qn_alloc_malloc, 0);
-    struct qn_group g = {2, inc, first, 1, {list->bytes, list->len}};
+    struct qn_command_run g = {2, inc, first, 1, {list->bytes, list->len}};
     cr_assert_eq(qn_batch_add(&x, &g), QN_OK);
     qn_refbuf_unref(list);
     return x;

@@ -90,17 +90,17 @@ static int add(qn_node_t node, uint64_t inc, uint64_t first, const char *s)
     const struct qn_slice commands = {b->bytes, b->len};
     struct qn_wants w;
     cr_assert_eq(qn_wanted_check(commands, &w), QN_OK);
-    const struct qn_group g = {.origin = node,
-                               .inc = inc,
-                               .first = first,
-                               .count = w.count,
-                               .commands = commands};
+    const struct qn_command_run g = {.origin = node,
+                                     .inc = inc,
+                                     .first = first,
+                                     .count = w.count,
+                                     .commands = commands};
     int err = qn_queue_add(&q, &alloc, &params, &g, &w);
     qn_refbuf_unref(b);
     return err;
 }
 
-static int64_t open_some(size_t most, struct qn_group *lost)
+static int64_t open_some(size_t most, struct qn_command_run *lost)
 {
     return qn_queue_open(&q, &alloc, &uploads, most, lost);
 }
@@ -109,7 +109,7 @@ static int64_t open_some(size_t most, struct qn_group *lost)
 static const char *open_all(void)
 {
     static char text[512];
-    struct qn_group g;
+    struct qn_command_run g;
     size_t n = 0;
     cr_assert_eq(open_some(SIZE_MAX, &g), 0);
     struct qn_refbuf *b = qn_queue_take(&q);
@@ -160,7 +160,7 @@ QUEUE(references_and_commands_keep_their_order)
 
 QUEUE(a_long_one_is_opened_in_parts_and_grows_no_more)
 {
-    struct qn_group lost;
+    struct qn_command_run lost;
     int parts = 0;
     add(0, 10, 1, "+a350b3");
     while (open_some(100, &lost) > 0) {
@@ -174,7 +174,7 @@ QUEUE(a_long_one_is_opened_in_parts_and_grows_no_more)
 
 QUEUE(what_its_origin_has_freed_is_lost)
 {
-    struct qn_group lost;
+    struct qn_command_run lost;
     add(0, 10, 1, "a1+b300");
     add(1, 10, 1, "c1");
     add(0, 10, 3, "d1");
@@ -193,7 +193,7 @@ QUEUE(what_its_origin_has_freed_is_lost)
 
 QUEUE(who_has_ended_is_lost_in_the_middle_of_a_copy)
 {
-    struct qn_group lost;
+    struct qn_command_run lost;
     add(0, 10, 1, "+a500");
     add(0, 11, 1, "b2"); /* its next incarnation */
     cr_assert_gt(open_some(100, &lost), 0);
@@ -203,11 +203,11 @@ QUEUE(who_has_ended_is_lost_in_the_middle_of_a_copy)
     cr_assert_str_eq(open_all(), "0@1:b2");
 }
 
-/* Its earlier groups are dropped, too: who goes on behind the lost one only
+/* Its earlier runs are dropped, too: who goes on behind the lost one only
  * leaves a gap in the session. */
-QUEUE(what_is_lost_begins_with_the_first_group_of_its_life)
+QUEUE(what_is_lost_begins_with_the_first_run_of_its_life)
 {
-    struct qn_group lost;
+    struct qn_command_run lost;
     add(1, 10, 1, "c1");
     add(0, 10, 1, "a2");
     add(0, 10, 2, "+b300");
@@ -220,15 +220,15 @@ QUEUE(what_is_lost_begins_with_the_first_group_of_its_life)
 
 QUEUE(a_wild_place_is_lost)
 {
-    struct qn_group lost;
+    struct qn_command_run lost;
     struct qn_refbuf *b = qn_refbuf_create(&qn_alloc_malloc, 64);
     const struct qn_arena_place wild = {.index = 1, .at = CAPACITY, .len = 1};
     cr_assert_eq(qn_commands_refer(&b, &wild), QN_OK);
-    const struct qn_group g = {.origin = 1,
-                               .inc = 10,
-                               .first = 1,
-                               .count = 1,
-                               .commands = {b->bytes, b->len}};
+    const struct qn_command_run g = {.origin = 1,
+                                     .inc = 10,
+                                     .first = 1,
+                                     .count = 1,
+                                     .commands = {b->bytes, b->len}};
     const struct qn_wants w = {.count = 1, .refers = true, .bytes = 2};
     cr_assert_eq(qn_queue_add(&q, &alloc, &params, &g, &w), QN_OK);
     cr_assert_eq(open_some(SIZE_MAX, &lost), QN_ESTALE);
@@ -237,7 +237,7 @@ QUEUE(a_wild_place_is_lost)
 
 QUEUE(without_memory_nothing_is_lost)
 {
-    struct qn_group lost;
+    struct qn_command_run lost;
     poor = true;
     cr_assert_eq(add(0, 10, 1, "a1"), QN_ENOMEM);
     cr_assert(qn_queue_empty(&q));

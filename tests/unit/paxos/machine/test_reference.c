@@ -69,7 +69,7 @@ static const char *proposed(void)
 {
     static char text[4 * CAPACITY];
     const struct qn_msg *m = fx_sent(&leader, QN_MSG_ACCEPT, 0);
-    struct qn_group g;
+    struct qn_command_run g;
     size_t n = 0;
     if (m == NULL) {
         return NULL;
@@ -231,11 +231,11 @@ REFERENCE(a_reference_is_never_decided)
     fx_submit(&origin, "a command that is long");
     fx_tick(&origin);
     struct qn_msg m = *fx_sent(&origin, QN_MSG_REQUEST, 0);
-    const struct qn_group g = {.origin = ORIGIN,
-                               .inc = 10 + ORIGIN,
-                               .first = 1,
-                               .count = 1,
-                               .commands = m.body};
+    const struct qn_command_run g = {.origin = ORIGIN,
+                                     .inc = 10 + ORIGIN,
+                                     .first = 1,
+                                     .count = 1,
+                                     .commands = m.body};
     struct qn_refbuf *b = qn_batch_create(&qn_alloc_malloc, 64);
     cr_assert_eq(qn_batch_add(&b, &g), QN_OK);
     cr_assert_eq(qn_batch_check((struct qn_slice){b->bytes, b->len}),

@@ -40,7 +40,7 @@ static void setup(void)
     struct qn_slice c = {(const uint8_t *)"command", 7};
     cr_assert_eq(qn_commands_add(&list, &c, 1), QN_OK);
     batch = qn_batch_create(&qn_alloc_malloc, 0);
-    struct qn_group g = {2, 5, 1, 1, {list->bytes, list->len}};
+    struct qn_command_run g = {2, 5, 1, 1, {list->bytes, list->len}};
     cr_assert_eq(qn_batch_add(&batch, &g), QN_OK);
 }
 
@@ -400,7 +400,7 @@ static struct qn_refbuf *long_batch(size_t bytes)
     struct qn_slice c = {text, bytes};
     cr_assert_eq(qn_commands_add(&l, &c, 1), QN_OK);
     struct qn_refbuf *b = qn_batch_create(&qn_alloc_malloc, 0);
-    struct qn_group g = {2, 5, 1, 1, {l->bytes, l->len}};
+    struct qn_command_run g = {2, 5, 1, 1, {l->bytes, l->len}};
     cr_assert_eq(qn_batch_add(&b, &g), QN_OK);
     qn_refbuf_unref(l);
     free(text);
