@@ -101,7 +101,9 @@
     X(U_ANY_LIFE, FORCED, "T16: any VOTER entry of its id is its own")         \
     X(U_LATE_RECORD, UTILITY, "utility: the answer leaves before the record")  \
     X(RING_STAYS, SPREAD, "ring: it is never left")                            \
-    X(RING_UNSAID, SPREAD, "ring: LEARN does not say that it goes over one")
+    X(RING_UNSAID, SPREAD, "ring: LEARN does not say that it goes over one")   \
+    X(RING_INNER, SPREAD,                                                      \
+      "ring: one that held it up keeps its place in the tree")
 
 enum qn_mutant {
     QN_MUTANT_NONE,

@@ -300,6 +300,9 @@ bool qn_driver_may_remind(const struct qn_driver *d);
  *  positions. */
 void qn_driver_hold_look(struct qn_driver *d);
 
+/** Which members are left out of a tree in which they hold up others. */
+void qn_driver_laggards_find(struct qn_driver *d);
+
 /* ---- driver_state.c ------------------------------------------------------ */
 
 /** If no outboxes are read: memory for what is said instead. QN_OK, QN_EINVAL

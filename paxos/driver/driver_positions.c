@@ -175,18 +175,20 @@ static qn_slot_t told_up_to(const struct qn_driver *d)
                : QN_MAX(QN_MIN(qn_sendq_slot(&d->bcast) - 1, learned), before);
 }
 
-/* A member of a tree with inner nodes that is stalled with something to learn
- * holds up the nodes below it. The root leaves it out until it has caught up
- * with what the root had told at the look before. */
-static void laggards_find(struct qn_driver *d)
+/* A member of a tree with inner nodes that is suspected, or stalled with
+ * something to learn, holds up the nodes below it. The root leaves it out until
+ * it has caught up with what the root had told at the look before. */
+void qn_driver_laggards_find(struct qn_driver *d)
 {
     /* One that was left out is judged though the tree of the others has no
-     * inner nodes: else it would never come back. */
-    bool judge = (d->dissemination.inner || d->positions.lagging != 0) &&
+     * inner nodes: else it would never come back. A ring is left sooner, or
+     * by message when it is surer that a member is late (ring_choice.h). */
+    bool inner = d->dissemination.inner && d->dissemination.shape.ring == 0;
+    bool judge = (inner || d->positions.lagging != 0) &&
                  d->roles.cfg.acceptor == d->o.self;
     uint64_t living = qn_driver_living(d);
-    uint64_t lagging = qn_positions_laggards(&d->positions, told_up_to(d),
-                                             living, judge, d->now);
+    uint64_t lagging = qn_positions_laggards(
+        &d->positions, told_up_to(d), living, d->suspected, judge, d->now);
     uint64_t members = living & ~lagging;
     if (judge && members != d->dissemination.shape.members) {
         qn_driver_tree(d, members);
@@ -261,7 +263,7 @@ void qn_driver_positions_read(struct qn_driver *d)
     }
     qn_driver_hold_look(d);
     sleepers_remind(d);
-    laggards_find(d);
+    qn_driver_laggards_find(d);
     flow_control_look(d);
     self_read(d);
     if (d->memory) {

@@ -132,12 +132,37 @@ static void least_find(const struct qn_driver *d, struct qn_ring_facts *f)
     }
 }
 
-static void ring_take(struct qn_driver *d)
+static void shape_take(struct qn_driver *d)
 {
-    bool other = (d->ring_said != 0) != (d->dissemination.shape.ring != 0);
     tree_change(d,
                 (struct qn_dissemination_shape){
                     qn_driver_living(d) & ~d->positions.lagging, d->ring_said});
+}
+
+/* Those for which the ring was left and which have nodes below them in the
+ * tree, too: they would hold them up there. */
+static uint64_t hold_up(const struct qn_driver *d)
+{
+    const struct qn_ring_choice *c = &d->ring_choice;
+    uint64_t mask = 0;
+    for (uint64_t m = c->members & ~qn_driver_bit(d->o.self); m != 0;
+         m &= m - 1) {
+        qn_node_t i = (qn_node_t)__builtin_ctzll(m);
+        mask |=
+            d->dissemination.tree.child_count[i] != 0 ? qn_driver_bit(i) : 0;
+    }
+    return mask;
+}
+
+static void ring_take(struct qn_driver *d)
+{
+    bool other = (d->ring_said != 0) != (d->dissemination.shape.ring != 0);
+    shape_take(d);
+    uint64_t still = d->ring_said == 0 ? hold_up(d) : 0;
+    if (still != 0 && !QN_MUTANT(RING_INNER)) {
+        qn_positions_lag(&d->positions, still);
+        shape_take(d);
+    }
     if (other) {
         qn_driver_note_ring(d, d->ring_said);
     }
@@ -301,6 +326,7 @@ void qn_driver_suspect(struct qn_driver *d, uint64_t peers, qn_time_t now)
     const struct qn_input in = {.kind = QN_IN_SUSPECT, .suspect = {peers}};
     qn_driver_step(d, &in);
     qn_driver_ring_look(d);
+    qn_driver_laggards_find(d);
     qn_driver_publish(d);
 }
 

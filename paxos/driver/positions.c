@@ -189,31 +189,40 @@ void qn_positions_take(struct qn_positions *p, qn_node_t peer,
 }
 
 static void peer_judge(struct qn_positions *p, qn_node_t i, qn_slot_t before,
-                       qn_time_t now)
+                       bool suspected, qn_time_t now)
 {
     struct qn_peer_position *x = &p->peer[i];
     QN_ASSERT(now >= x->moved_at);
     if (x->learned >= before) {
         p->lagging &= ~bit(i);
         x->moved_at = now; /* it has nothing to learn: no reason to move */
-    } else if (now - x->moved_at >= QN_DRIVER_LAG) {
+    }
+    if (suspected || now - x->moved_at >= QN_DRIVER_LAG) {
         p->lagging |= bit(i);
     }
 }
 
 uint64_t qn_positions_laggards(struct qn_positions *p, qn_slot_t learned,
-                               uint64_t peers, bool judge, qn_time_t now)
+                               uint64_t peers, uint64_t suspected, bool judge,
+                               qn_time_t now)
 {
     qn_slot_t before = p->learned_before;
     QN_ASSERT(learned >= before);
     p->learned_before = learned;
     for (qn_node_t i = 0; judge && i < p->nodes; i++) {
         if (i != p->self && (peers & bit(i)) != 0) {
-            peer_judge(p, i, before, now);
+            peer_judge(p, i, before, (suspected & bit(i)) != 0, now);
         }
     }
     check(p);
     return p->lagging;
+}
+
+void qn_positions_lag(struct qn_positions *p, uint64_t peers)
+{
+    QN_ASSERT((peers & bit(p->self)) == 0);
+    p->lagging |= peers;
+    check(p);
 }
 
 static bool lacks(const struct qn_peer_position *x, qn_slot_t learned)

@@ -180,16 +180,22 @@ void qn_positions_take(struct qn_positions *p, qn_node_t peer,
  * Root of a tree with inner nodes: which members hold up the nodes below them?
  * A peer lags that has made no progress for QN_DRIVER_LAG while it lacks what
  * this node had learned at the look before; it stops lagging when it has
- * learned that. To be called at each look at positions.
+ * learned that. One that is suspected lags so long. To be called at each look
+ * at positions.
  *
- * @param learned  By this node, and told whole. Never falls.
- * @param peers    Mask of living peers.
- * @param judge    False: this node is not such a root; nothing is changed but
- *                 what it had learned.
+ * @param learned    By this node, and told whole. Never falls.
+ * @param peers      Mask of living peers.
+ * @param suspected  Mask.
+ * @param judge      False: this node is not such a root; nothing is changed but
+ *                   what it had learned.
  * @return the mask `lagging`.
  */
 uint64_t qn_positions_laggards(struct qn_positions *p, qn_slot_t learned,
-                               uint64_t peers, bool judge, qn_time_t now);
+                               uint64_t peers, uint64_t suspected, bool judge,
+                               qn_time_t now);
+
+/** These peers lag from now on: a look may find that they do no more. */
+void qn_positions_lag(struct qn_positions *p, uint64_t peers);
 
 /**
  * A LEARN that is lost shows in the positions, and a peer that sleeps looks at

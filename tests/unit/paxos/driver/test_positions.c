@@ -195,7 +195,7 @@ ABORT(taking_a_claim_that_falls_aborts)
 /* The root has learned 500; node 0 has too, node 2 only 499. */
 static uint64_t look(qn_time_t now)
 {
-    return qn_positions_laggards(&p, 500, ALL, true, now);
+    return qn_positions_laggards(&p, 500, ALL, 0, true, now);
 }
 
 static void one_lags(void)
@@ -228,9 +228,9 @@ CASE(a_laggard_is_back_when_it_has_what_the_root_had_at_the_look_before)
     one_lags();
     look(START + QN_DRIVER_LAG);
     take(2, 499, 500, START + QN_S);
-    cr_assert_eq(qn_positions_laggards(&p, 900, ALL, true, START + QN_S), 0,
+    cr_assert_eq(qn_positions_laggards(&p, 900, ALL, 0, true, START + QN_S), 0,
                  "900 is learned in this look");
-    cr_assert_eq(qn_positions_laggards(&p, 900, ALL, true, START + QN_S), 0,
+    cr_assert_eq(qn_positions_laggards(&p, 900, ALL, 0, true, START + QN_S), 0,
                  "it has moved now");
 }
 
@@ -238,8 +238,25 @@ CASE(a_node_that_is_no_such_root_judges_no_peer)
 {
     one_lags();
     cr_assert_eq(
-        qn_positions_laggards(&p, 500, ALL, false, START + QN_DRIVER_LAG), 0);
+        qn_positions_laggards(&p, 500, ALL, 0, false, START + QN_DRIVER_LAG),
+        0);
     cr_assert_eq(look(START + QN_DRIVER_LAG), 1 << 2);
+}
+
+CASE(one_that_is_suspected_lags_until_it_is_not_and_has_caught_up)
+{
+    take(0, 500, 500, START);
+    take(2, 500, 500, START);
+    look(START);
+    cr_assert_eq(qn_positions_laggards(&p, 501, ALL, 4, true, START), 4);
+    cr_assert_eq(qn_positions_laggards(&p, 501, ALL, 4, true, START), 4);
+    take(0, 501, 501, START);
+    cr_assert_eq(qn_positions_laggards(&p, 501, ALL, 0, true, START), 4);
+    take(2, 501, 501, START);
+    cr_assert_eq(qn_positions_laggards(&p, 501, ALL, 0, true, START), 0);
+    qn_positions_lag(&p, 5);
+    cr_assert_eq(p.lagging, 5);
+    cr_assert_eq(qn_positions_laggards(&p, 501, ALL, 0, true, START), 0);
 }
 
 CASE(a_laggard_that_ends_or_a_new_epoch_is_forgiven)
@@ -248,7 +265,7 @@ CASE(a_laggard_that_ends_or_a_new_epoch_is_forgiven)
     look(START + QN_DRIVER_LAG);
     qn_positions_peer_down(&p, 2);
     cr_assert_eq(p.lagging, 0);
-    cr_assert_eq(qn_positions_laggards(&p, 500, 3, true, START + QN_S), 0,
+    cr_assert_eq(qn_positions_laggards(&p, 500, 3, 0, true, START + QN_S), 0,
                  "a node that has ended is not judged");
     look(START + QN_S);
     cr_assert_eq(p.lagging, 1 << 2);
