@@ -93,6 +93,7 @@ int qn_coll_create(struct qn_coll **out, const struct qn_coll_opts *o)
         .head_bytes = QN_COLL_HEAD_BYTES,
         .before = o->before,
         .alike = o->alike,
+        .exchange = o->exchange,
         .number = o->view};
     int rc = operations.bytes_max <= QN_COLL_PAYLOAD_MAX
                  ? qn_operations_create(&c->operations, &operations)

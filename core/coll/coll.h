@@ -25,6 +25,13 @@
  *
  * A member's rank is its place among the members in ascending order.
  *
+ * Exchange (qn_coll_opts.exchange): in an all-reduction or barrier each member
+ * sends its contribution to each other one. That is one message on the way
+ * where a tree of depth d has 2 d, and n (n - 1) messages in all. With more
+ * members than cores it saves half of the changes between those of one core:
+ * the last one that comes needs no other to go on. For few members
+ * (QN_COLL_EXCHANGE_FEW).
+ *
  * Operators (operators.h): those that commute are applied as contributions
  * arrive. Contributions to others are gathered, and combined at the root in the
  * order of ranks: equal inputs give equal bits, over any tree.
@@ -75,6 +82,10 @@
 #include "core/coll/payload/coll_call.h"
 #include "core/wait/backoff.h"
 
+/** Of so many members an exchange takes less time than a tree, with a core for
+ *  each and with fewer. */
+#define QN_COLL_EXCHANGE_FEW 4u
+
 #define QN_COLL_WORDS 6u /* of a payload that travels in one cell, at most */
 
 struct qn_coll_opts {
@@ -83,8 +94,8 @@ struct qn_coll_opts {
     const struct qn_tree *up;   /* borrowed; the same members and root. NULL:
                                    `down` */
     struct qn_qp **qp;          /* by node; borrowed. Read for the neighbours in
-                                   the trees only; those queuepairs are kept
-                                   until qn_coll_down, or destroy */
+                                   the trees only (`exchange`: all); those queuepairs are
+                                   kept          until qn_coll_down, or destroy */
     struct qn_doorbell *doorbell;   /* kept: wait sleeps on it. NULL: no wait */
     struct qn_backoff_opts backoff; /* of wait, before it sleeps */
     uint32_t window;    /* operations under way; a power of two, the same at all
@@ -98,6 +109,9 @@ struct qn_coll_opts {
     uint32_t before; /* the number before that of the first operation, the
                         same at all members; it may wrap */
     bool alike;      /* operations end alike, over views: above */
+    bool exchange;   /* all-reductions and barriers go from each member to each,
+                        not over the trees: above. All members say the same,
+                        and `qp` is of all members */
 };
 
 struct qn_coll;

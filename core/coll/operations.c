@@ -27,7 +27,7 @@
 #include "core/base/err.h"
 #include "core/coll/payload/coll_slot.h"
 
-#define WIRINGS ((uint32_t)QN_WIRING_RING) /* of a tree */
+#define WIRINGS ((uint32_t)QN_WIRING_RING) /* of trees and their members */
 #define TOLD    WIRINGS       /* a reduction, and that it is over */
 #define AGAIN   (WIRINGS + 1) /* what another view has completed */
 
@@ -38,9 +38,9 @@ static_assert(QN_OPERATIONS_KINDS <= QN_FLOW_KINDS_MAX, "kinds");
 struct run {
     struct qn_coll_flow *flow;
     const struct qn_wiring *wiring[QN_OPERATIONS_KINDS]; /* some twice */
-    struct qn_wiring *own[WIRINGS];                      /* those of them */
+    struct qn_wiring *own[WIRINGS];                      /* those of them; or
+                                                            NULL */
     struct qn_coll_place place;
-    uint32_t children;           /* of the tree up */
     struct qn_coll_early *early; /* [window] by number */
     uint8_t *parts;
 };
@@ -91,7 +91,10 @@ static const enum qn_wiring_kind kind_of_what[] = {
 static uint32_t kind_of(const struct qn_operations *p, enum qn_coll_what what,
                         uint32_t number)
 {
-    const enum qn_wiring_kind kind = kind_of_what[what];
+    const enum qn_wiring_kind asked = kind_of_what[what];
+    const enum qn_wiring_kind kind =
+        asked == QN_WIRING_ALLREDUCE && p->o.exchange ? QN_WIRING_EXCHANGE
+                                                      : asked;
     if (!p->o.alike) {
         return kind;
     }
@@ -118,12 +121,17 @@ static void free_run(struct run *r, uint32_t window)
     }
 }
 
-static int make_wirings(struct run *r, const struct qn_operations_view *o)
+static int make_wirings(struct run *r, const struct qn_operations_view *o,
+                        bool exchange)
 {
     int rc = qn_tree_check(o->down) == QN_OK && qn_tree_has(o->down, o->self)
                  ? QN_OK
                  : QN_EINVAL;
     for (uint32_t k = 0; k < WIRINGS && rc == QN_OK; k++) {
+        if (k == QN_WIRING_EXCHANGE && !exchange) {
+            r->wiring[k] = r->own[QN_WIRING_ALLREDUCE]; /* it is not used */
+            continue;
+        }
         const struct qn_wiring_opts w = {.kind = (enum qn_wiring_kind)k,
                                          .called = true,
                                          .down = o->down,
@@ -136,20 +144,28 @@ static int make_wirings(struct run *r, const struct qn_operations_view *o)
     return rc;
 }
 
-static void find_place(struct run *r, const struct qn_operations_view *o)
+static void find_place(struct run *r, const struct qn_operations_view *o,
+                       bool exchange)
 {
-    r->place =
-        (struct qn_coll_place){.members = o->down->n, .root = r->own[0]->root};
+    r->place = (struct qn_coll_place){
+        .members = o->down->n, .root = r->own[0]->root, .exchanges = exchange};
     for (qn_node_t v = 0; v < o->self; v++) {
         r->place.rank += qn_tree_has(o->down, v);
     }
-    r->children = r->own[QN_WIRING_REDUCE]->preds;
+}
+
+/* Links that contributions come by. */
+static uint32_t links_of(const struct run *r)
+{
+    return r->place.exchanges ? r->place.members - 1
+                              : r->own[QN_WIRING_REDUCE]->preds;
 }
 
 static int make_early(struct run *r, uint32_t window, uint32_t head_bytes,
                       uint32_t stride)
 {
-    const size_t each = (size_t)r->children * stride;
+    const uint32_t links = links_of(r);
+    const size_t each = (size_t)links * stride;
     r->early = calloc(window, sizeof *r->early);
     r->parts = calloc(window, QN_MAX(each, 1u));
     if (r->early == NULL || r->parts == NULL) {
@@ -158,7 +174,7 @@ static int make_early(struct run *r, uint32_t window, uint32_t head_bytes,
     for (uint32_t i = 0; i < window; i++) {
         struct qn_coll_early *e = &r->early[i];
         e->part = r->parts + i * each + head_bytes;
-        e->part_bytes = calloc(QN_MAX(r->children, 1u), sizeof(uint32_t));
+        e->part_bytes = calloc(QN_MAX(links, 1u), sizeof(uint32_t));
         e->seen = calloc(r->place.members, sizeof(bool));
         if (e->part_bytes == NULL || e->seen == NULL) {
             return QN_ENOMEM;
@@ -172,13 +188,13 @@ static int make_run(struct qn_operations *p, const struct qn_operations_view *o,
                     uint32_t number)
 {
     struct run r = {.flow = NULL};
-    int rc = make_wirings(&r, o);
+    int rc = make_wirings(&r, o, p->o.exchange);
     if (rc == QN_OK) {
         const struct qn_coll_flow_opts f = {.wiring = r.wiring,
                                             .kinds = qn_operations_kinds(p),
                                             .window = p->o.window,
                                             .before = number};
-        find_place(&r, o);
+        find_place(&r, o, p->o.exchange);
         rc = qn_coll_flow_create(&r.flow, &f); /* checks the window */
     }
     rc = rc == QN_OK
@@ -190,7 +206,7 @@ static int make_run(struct qn_operations *p, const struct qn_operations_view *o,
     }
     free_run(&p->run, p->o.window);
     p->run = r;
-    p->sizes.children = r.children;
+    p->sizes.links = links_of(&r);
     p->begun = p->delivered = number;
     memset(p->member, 0, sizeof p->member);
     for (qn_node_t v = 0; v < QN_MEMBERS_MAX; v++) {
@@ -488,12 +504,7 @@ static int hand_over(struct qn_operations *p)
     int rc = QN_OK;
     for (uint32_t k = p->completed + 1; !before(p->done, k) && rc == QN_OK;
          k++) {
-        struct qn_coll_slot *o = slot_of(p, k);
-        if (o->started) {
-            rc = qn_coll_slot_settle(o, &p->sizes);
-        }
-        o->handed = true;
-        o->payload_bytes = 0;
+        rc = qn_coll_slot_hand_over(slot_of(p, k), &p->sizes);
     }
     return rc;
 }

@@ -57,10 +57,11 @@ struct qn_operations_opts {
     uint32_t head_bytes; /* room in front of each payload; a multiple of 8 */
     uint32_t before;     /* the number before the first operation */
     bool alike;
+    bool exchange;   /* of coll.h */
     uint16_t number; /* of the first view */
 };
 
-#define QN_OPERATIONS_KINDS 7u /* of operations as they run, at most */
+#define QN_OPERATIONS_KINDS 8u /* of operations as they run, at most */
 
 /** Broadcasts and scatters that end alike, from one that is acknowledged to the
  *  next. */

@@ -42,11 +42,13 @@ static const struct {
     [QN_WIRING_REDUCE] = {1, {false}},
     [QN_WIRING_ALLREDUCE] = {2, {false, true}},
     [QN_WIRING_COMMIT] = {3, {true, false, true}},
+    [QN_WIRING_EXCHANGE] = {2, {true, true}}, /* of `down`, not along it */
 };
 
 static bool reduces(enum qn_wiring_kind kind)
 {
-    return kind == QN_WIRING_REDUCE || kind == QN_WIRING_ALLREDUCE;
+    return kind == QN_WIRING_REDUCE || kind == QN_WIRING_ALLREDUCE ||
+           kind == QN_WIRING_EXCHANGE;
 }
 
 static bool answers(enum qn_wiring_kind kind)
@@ -77,7 +79,8 @@ static bool tree_opts_ok(const struct qn_wiring_opts *o)
     }
     QN_ASSERT(used != NULL);
     return qn_tree_has(used, o->self) &&
-           (course[o->kind].stages == 1 || same_members(o->down, o->up)) &&
+           (course[o->kind].stages == 1 || o->kind == QN_WIRING_EXCHANGE ||
+            same_members(o->down, o->up)) &&
            (o->called || !reduces(o->kind));
 }
 
@@ -155,6 +158,42 @@ static void describe(struct qn_wiring *w, const struct qn_wiring_opts *o,
     stage->must = !down || (first && answers(o->kind));
 }
 
+/* ---- exchanges ---- */
+
+/* The own contribution goes to all, from the next member on; when those of all
+ * others are in, it is over. A successor that has ended needs none, and what it
+ * contributed counts if it came. */
+static void add_exchange(struct qn_wiring *w, const struct qn_tree *t,
+                         qn_node_t self)
+{
+    uint16_t below = 0; /* members below `self` */
+    struct qn_stage *out = &w->stage[0], *in = &w->stage[1];
+    for (qn_node_t v = 0; v < QN_MEMBERS_MAX; v++) {
+        if (qn_tree_has(t, v) && v != self) {
+            w->link[w->links++] = (struct qn_link){.node = (uint16_t)v};
+            below = (uint16_t)(below + (v < self));
+        }
+    }
+    const uint32_t others = w->links;
+    for (uint32_t i = 0; i < others; i++) {
+        const uint32_t at = (below + i) % others;
+        const uint16_t v = w->link[at].node;
+        w->link[w->links++] =
+            (struct qn_link){.node = v,
+                             .there = (uint16_t)(below - (at < below ? 1 : 0)),
+                             .stage = 1};
+    }
+    *out = (struct qn_stage){.payload = QN_PAYLOAD_COPY,
+                             .succs = others,
+                             .succ_at = others,
+                             .begun = true};
+    *in = (struct qn_stage){
+        .payload = QN_PAYLOAD_COMBINE, .preds = others, .succ_at = w->links};
+    w->preds = others;
+}
+
+/* ---- of either sort ---- */
+
 int qn_wiring_tree(struct qn_wiring **out, const struct qn_wiring_opts *o)
 {
     if (!tree_opts_ok(o)) {
@@ -170,6 +209,11 @@ int qn_wiring_tree(struct qn_wiring **out, const struct qn_wiring_opts *o)
     w->root = o->self == any->root;
     w->called = o->called;
     w->stages = course[o->kind].stages;
+    *out = w;
+    if (o->kind == QN_WIRING_EXCHANGE) {
+        add_exchange(w, any, o->self);
+        return QN_OK;
+    }
     for (uint32_t s = 0; s < w->stages; s++) {
         describe(w, o, s);
         add_preds(w, o, s);
@@ -179,7 +223,6 @@ int qn_wiring_tree(struct qn_wiring **out, const struct qn_wiring_opts *o)
         add_succs(w, o, s);
     }
     QN_ASSERT(w->links <= most);
-    *out = w;
     return QN_OK;
 }
 

@@ -12,6 +12,7 @@
  *     reduce        up                    two, with the same root
  *     all-reduce    up, down
  *     commit        down, up, down
+ *     exchange      out, in               from each member to each
  *     ring          around (at the root: out, in)
  *
  * A wiring names neighbours only, so it is as long as a member has links, and
@@ -37,6 +38,8 @@ enum qn_wiring_kind {
     QN_WIRING_REDUCE,       /* the root gets what all contribute */
     QN_WIRING_ALLREDUCE,    /* all get it; of nothing: a barrier */
     QN_WIRING_COMMIT,       /* payload down, votes up, decision down */
+    QN_WIRING_EXCHANGE,     /* an all-reduction in one hop: all get what each
+                               contributes. Of a tree only its members count */
     QN_WIRING_RING,         /* made by qn_wiring_ring only */
 };
 
@@ -96,7 +99,8 @@ struct qn_wiring_opts {
                                  are delivered to */
     const struct qn_tree *down, *up; /* borrowed; the same members and root. One
                                         of them may be NULL if no stage goes
-                                        that way. Reductions are `called` */
+                                        that way; an exchange asks for
+                                        `down`. Reductions are `called` */
     qn_node_t self;                  /* a member */
 };
 

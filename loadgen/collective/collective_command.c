@@ -26,7 +26,7 @@ static const char *program; /* first words of each line */
 struct bench {
     /* options */
     const char *operations, *nodes, *tree_name, *transport_name, *plot;
-    uint64_t size, window, arity, turns;
+    uint64_t size, window, arity, turns, exchange;
     double seconds;
     bool threads_only, processes_only, quick;
     /* what they say */
@@ -131,6 +131,10 @@ static const struct qn_option table[] = {
                     1, QN_COLLECTIVE_WINDOW_MAX),
     QN_OPTION("tree", "NAME", qn_option_string, AT(tree_name),
               "sequential (default), binary, fibonacci or tree:k=N"),
+    QN_OPTION_COUNT("exchange", "N", AT(exchange),
+                    "nodes whose barriers and all-reductions go from each to "
+                    "each, not over the tree, at most (4); 0: none",
+                    0, QN_NODES_MAX),
     QN_OPTION_COUNT("arity", "K", AT(arity), "of the ring (2)", 1,
                     QN_RING_ARITY_MAX),
     QN_OPTION("transport", "NAME", qn_option_string, AT(transport_name),
@@ -245,6 +249,7 @@ static int run_over(struct bench *b, uint32_t nodes, bool processes,
                        .ring = ring,
                        .size = (uint32_t)b->size,
                        .window = (uint32_t)b->window,
+                       .exchange = nodes <= b->exchange,
                        .backoff = qn_backoff_of(&spin)}};
     const struct qn_collective_tasks_opts t = {.nodes = nodes,
                                                .tree = tree,
@@ -331,11 +336,11 @@ static int measure(struct bench *b)
     json_t *groups = json_array();
     int status = run_groups(b, groups) == QN_OK ? 0 : 1;
     json_t *all = json_pack(
-        "{s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:s,s:O}", "bench",
+        "{s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:i,s:s,s:O}", "bench",
         program + sizeof "quoin bench", "transport", b->transport->name, "tree",
-        b->tree_name, "ring_arity", (int)b->arity, "size", (int)b->size,
-        "window", (int)b->window, "cores", (int)b->places.count, "compiler",
-        __VERSION__, "groups", groups);
+        b->tree_name, "exchange", (int)b->exchange, "ring_arity", (int)b->arity,
+        "size", (int)b->size, "window", (int)b->window, "cores",
+        (int)b->places.count, "compiler", __VERSION__, "groups", groups);
     if (json_dumpf(all, stdout, JSON_INDENT(2)) != 0 || puts("") == EOF) {
         fprintf(stderr, "%s: cannot write the result\n", program);
         status = 1;
@@ -361,6 +366,7 @@ static int command(const char *name, const char *operations,
                        .size = 64,
                        .window = 16,
                        .arity = 2,
+                       .exchange = QN_COLL_EXCHANGE_FEW,
                        .turns = QN_COLLECTIVE_TURNS_MAX,
                        .seconds = 2};
     const struct qn_options o = {name, summary, table, QN_ARRAY_COUNT(table),

@@ -334,7 +334,8 @@ int qn_collective_node_init(struct qn_collective_node *n,
                                    .doorbell = &end->doorbell,
                                    .backoff = o->backoff,
                                    .bytes_max = QN_MAX(o->size, least),
-                                   .view = 1};
+                                   .view = 1,
+                                   .exchange = o->exchange};
     return qn_coll_create(&n->coll, &c);
 }
 

@@ -29,6 +29,7 @@ struct qn_collective_opts {
     const struct qn_diamond_ring *ring; /* likewise */
     uint32_t size;   /* bytes of a broadcast: 8 .. QN_COLLECTIVE_SIZE_MAX */
     uint32_t window; /* of the pipelines; a power of two */
+    bool exchange;   /* of coll.h */
     struct qn_backoff_opts backoff;
     struct qn_collective_tasks *tasks; /* kept; NULL: forms of tasks are not
                                           run */

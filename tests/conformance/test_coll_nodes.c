@@ -28,6 +28,7 @@ struct plan {
     const struct qn_tree *tree;
     qn_node_t victim;   /* or ALL_LIVE */
     uint32_t victim_at; /* it ends before this operation */
+    bool exchange;
 };
 
 struct work {
@@ -183,8 +184,11 @@ static int node(struct qn_mesh_end *end, void *arg)
     for (qn_node_t i = 0; i < end->nodes; i++) {
         qp[i] = end->qp[i][QN_LANE_TREE];
     }
-    const struct qn_coll_opts o = {
-        .self = end->self, .down = plan->tree, .qp = qp, .view = 7};
+    const struct qn_coll_opts o = {.self = end->self,
+                                   .down = plan->tree,
+                                   .qp = qp,
+                                   .view = 7,
+                                   .exchange = plan->exchange};
     int failed = qn_coll_create(&w.c, &o) != QN_OK;
     failed = failed ? 1 : operate_all(&w);
     qn_coll_destroy(w.c);
@@ -197,6 +201,7 @@ struct run_opts {
     bool processes;
     qn_node_t victim;
     uint32_t victim_at;
+    bool exchange;
 };
 
 static void run(const struct run_opts *o)
@@ -207,7 +212,7 @@ static void run(const struct run_opts *o)
         order[i] = (i + o->n / 2) % o->n;
     }
     cr_assert_eq(qn_tree_build(&tree, o->shape, order, o->n), QN_OK);
-    struct plan plan = {&tree, o->victim, o->victim_at};
+    struct plan plan = {&tree, o->victim, o->victim_at, o->exchange};
     FOR_EACH_TRANSPORT(t)
     {
         struct qn_mesh m;
@@ -228,6 +233,7 @@ static void run(const struct run_opts *o)
 
 struct tree_pair {
     struct qn_tree down, up;
+    bool exchange; /* what is reduced goes over neither */
 };
 
 /* What the root sends in a round, and what the nodes get back. */
@@ -307,7 +313,8 @@ static int wait_for_all(struct qn_mesh_end *end, void *arg)
                                    .doorbell = &end->doorbell,
                                    .window = AHEAD,
                                    .bytes_max = ANY_BYTES,
-                                   .view = 7};
+                                   .view = 7,
+                                   .exchange = pair->exchange};
     int failed = b == NULL || qn_coll_create(&c, &o) != QN_OK;
     for (uint32_t k = 0; k < ROUNDS && failed == 0; k++) {
         uint32_t number[AHEAD];
@@ -326,10 +333,10 @@ static int wait_for_all(struct qn_mesh_end *end, void *arg)
 }
 
 /* A tree down and another one up, with the root in the middle. */
-static void run_pair(uint32_t n, bool processes)
+static void run_pair(uint32_t n, bool processes, bool exchange)
 {
     qn_node_t order[QN_NODES_MAX] = {0};
-    struct tree_pair pair;
+    struct tree_pair pair = {.exchange = exchange};
     for (qn_node_t i = 0; i < n; i++) {
         order[i] = (i + n / 2) % n;
     }
@@ -352,13 +359,26 @@ static void run_pair(uint32_t n, bool processes)
 
 Test(coll_threads, all_operations_wait_over_a_pair_of_trees, .timeout = 60)
 {
-    run_pair(2, false);
-    run_pair(7, false);
+    run_pair(2, false, false);
+    run_pair(7, false, false);
 }
 
 Test(coll_processes, all_operations_wait_over_a_pair_of_trees, .timeout = 60)
 {
-    run_pair(5, true);
+    run_pair(5, true, false);
+}
+
+Test(coll_threads, reductions_are_exchanged_and_others_go_over_trees,
+     .timeout = 60)
+{
+    run_pair(2, false, true);
+    run_pair(6, false, true);
+}
+
+Test(coll_processes, reductions_are_exchanged_and_others_go_over_trees,
+     .timeout = 60)
+{
+    run_pair(4, true, true);
 }
 
 /* ---- several contexts, each on a lane of its own ---- */
@@ -573,34 +593,50 @@ Test(coll_processes, a_ring_delivers_to_all_in_one_order, .timeout = 60)
 
 Test(coll_threads, two_nodes, .timeout = 60)
 {
-    run(&(struct run_opts){"sequential", 2, false, ALL_LIVE, 0});
+    run(&(struct run_opts){"sequential", 2, false, ALL_LIVE, 0, false});
 }
 
 Test(coll_threads, five_children_of_one_root, .timeout = 60)
 {
-    run(&(struct run_opts){"sequential", 6, false, ALL_LIVE, 0});
+    run(&(struct run_opts){"sequential", 6, false, ALL_LIVE, 0, false});
 }
 
 Test(coll_threads, nine_below_each_other, .timeout = 60)
 {
-    run(&(struct run_opts){"binary", 9, false, ALL_LIVE, 0});
+    run(&(struct run_opts){"binary", 9, false, ALL_LIVE, 0, false});
 }
 
 Test(coll_processes, six_below_each_other, .timeout = 60)
 {
-    run(&(struct run_opts){"binary", 6, true, ALL_LIVE, 0});
+    run(&(struct run_opts){"binary", 6, true, ALL_LIVE, 0, false});
 }
 
 Test(coll_threads, every_node_of_seven_may_end, .timeout = 90)
 {
     for (qn_node_t victim = 0; victim < 7; victim++) {
-        run(&(struct run_opts){"binary", 7, false, victim, 40 + victim});
+        run(&(struct run_opts){"binary", 7, false, victim, 40 + victim, false});
     }
 }
 
 Test(coll_processes, an_inner_node_and_the_root_may_end, .timeout = 60)
 {
     for (qn_node_t victim = 2; victim < 5; victim++) {
-        run(&(struct run_opts){"binary", 5, true, victim, 33});
+        run(&(struct run_opts){"binary", 5, true, victim, 33, false});
+    }
+}
+
+Test(coll_threads, each_of_four_that_exchange_may_end, .timeout = 60)
+{
+    for (qn_node_t victim = 0; victim < 4; victim++) {
+        run(&(struct run_opts){"binary", 4, false, victim, 40 + victim,
+                               .exchange = true});
+    }
+}
+
+Test(coll_processes, two_of_four_that_exchange_may_end, .timeout = 60)
+{
+    for (qn_node_t victim = 1; victim < 3; victim++) {
+        run(&(struct run_opts){"binary", 4, true, victim, 33,
+                               .exchange = true});
     }
 }

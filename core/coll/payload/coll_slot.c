@@ -33,6 +33,12 @@ static bool ends_at_root(const struct qn_coll_call *call)
     return call->what == QN_COLL_REDUCE || call->what == QN_COLL_GATHER;
 }
 
+/* Each member gets all contributions. */
+static bool is_exchange(const struct qn_coll_slot *o)
+{
+    return o->place.exchanges && o->call.what == QN_COLL_ALLREDUCE;
+}
+
 /* Bytes of one member's contribution, or of what one member gets. */
 static uint64_t bytes_of(const struct qn_coll_call *call)
 {
@@ -80,7 +86,7 @@ void qn_coll_slot_clear(struct qn_coll_slot *o, const struct qn_coll_sizes *z,
     o->started = o->has_payload = o->ordered = o->handed = false;
     o->payload_bytes = o->result_bytes = 0;
     o->place = *place;
-    for (uint32_t i = 0; i < z->children; i++) {
+    for (uint32_t i = 0; i < z->links; i++) {
         o->early.part_bytes[i] = QN_COLL_NO_PART;
     }
     memset(o->early.seen, 0, place->members);
@@ -165,8 +171,12 @@ static int begin_result(struct qn_coll_slot *o, const struct qn_coll_sizes *z)
         }
         o->early.seen[rank] = true;
     }
+    if (is_exchange(o)) {
+        o->payload_bytes = o->result_bytes;
+        memcpy(o->payload, o->result, o->payload_bytes);
+    }
     int rc = QN_OK;
-    for (uint32_t i = 0; i < z->children && rc == QN_OK; i++) {
+    for (uint32_t i = 0; i < z->links && rc == QN_OK; i++) {
         if (o->early.part_bytes[i] != QN_COLL_NO_PART) {
             rc = contribute(o, z, o->early.part + (size_t)i * z->stride,
                             o->early.part_bytes[i]);
@@ -187,7 +197,7 @@ static const uint8_t *entry_of(const struct qn_coll_slot *o, uint64_t rank)
     return NULL;
 }
 
-/* At the root, when all entries are there: the result in the order of ranks. */
+/* When all entries are there: the result in the order of ranks. */
 static int order(struct qn_coll_slot *o, const struct qn_coll_sizes *z)
 {
     const size_t each = bytes_of(&o->call);
@@ -211,7 +221,8 @@ static int order(struct qn_coll_slot *o, const struct qn_coll_sizes *z)
 
 int qn_coll_slot_settle(struct qn_coll_slot *o, const struct qn_coll_sizes *z)
 {
-    if (!o->place.root || o->ordered || !gathers(&o->call)) {
+    const bool here = o->place.root || is_exchange(o);
+    if (!here || o->handed || o->ordered || !gathers(&o->call)) {
         return QN_OK;
     }
     o->ordered = true;
@@ -219,6 +230,18 @@ int qn_coll_slot_settle(struct qn_coll_slot *o, const struct qn_coll_sizes *z)
     if (rc != QN_OK) {
         o->result_bytes = 0;
     }
+    return rc;
+}
+
+int qn_coll_slot_hand_over(struct qn_coll_slot *o,
+                           const struct qn_coll_sizes *z)
+{
+    int rc = QN_OK;
+    if (o->started && ends_at_root(&o->call)) {
+        rc = qn_coll_slot_settle(o, z);
+    }
+    o->handed = true;
+    o->payload_bytes = 0;
     return rc;
 }
 

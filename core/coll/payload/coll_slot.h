@@ -7,7 +7,8 @@
  * operations.h.
  *
  *     payload   comes down before all have contributed: that of a broadcast, or
- *               what is handed on after a death
+ *               what is handed on after a death. In an exchange: the own
+ *               contribution
  *     result    is combined on the way up, or comes down afterwards
  *     early     contributions that came before the member has started the
  *               operation: nothing says yet how to combine them
@@ -29,11 +30,12 @@
 struct qn_coll_place {
     uint32_t members, rank;
     bool root;
+    bool exchanges; /* contributions to an all-reduction go to all members */
 };
 
 struct qn_coll_early {
-    uint32_t *part_bytes; /* [children]; QN_COLL_NO_PART: not there */
-    uint8_t *part;        /* [children] of `stride` bytes */
+    uint32_t *part_bytes; /* [links]; QN_COLL_NO_PART: not there */
+    uint8_t *part;        /* [links] of `stride` bytes */
     bool *seen;           /* [members] ranks whose entries are in */
 };
 
@@ -55,9 +57,10 @@ struct qn_coll_slot {
 /** What the slots of a member have in common. */
 struct qn_coll_sizes {
     uint32_t bytes_max;
-    uint32_t stride;   /* from one buffer to the next */
-    uint32_t children; /* of the tree up */
-    uint8_t *scratch;  /* [bytes_max] */
+    uint32_t stride;  /* from one buffer to the next */
+    uint32_t links;   /* that contributions come by: children of the tree up, or
+                         all other members */
+    uint8_t *scratch; /* [bytes_max] */
 };
 
 /** Ready for another operation. */
@@ -82,8 +85,14 @@ int qn_coll_slot_take_payload(struct qn_coll_slot *o, const void *bytes,
 int qn_coll_slot_take_result(struct qn_coll_slot *o, const void *bytes,
                              size_t len);
 
-/** At the root: what was gathered comes into order, once all of it is there. */
+/** Where contributions come together: what was gathered comes into order, once
+ *  all of it is there. */
 int qn_coll_slot_settle(struct qn_coll_slot *o, const struct qn_coll_sizes *z);
+
+/** Another view has completed the operation, which is not complete here. A
+ *  result that only this member gets is here. */
+int qn_coll_slot_hand_over(struct qn_coll_slot *o,
+                           const struct qn_coll_sizes *z);
 
 /** Write the caller's output of an operation that is complete. */
 int qn_coll_slot_write(struct qn_coll_slot *o, const struct qn_coll_sizes *z);

@@ -26,7 +26,8 @@ struct view {
     qn_node_t rank[MAX]; /* its members in order */
     uint32_t members;
     qn_node_t root;         /* of the trees */
-    uint32_t adjacent[MAX]; /* bits: neighbours in the trees */
+    uint32_t adjacent[MAX]; /* bits: neighbours in the trees; all others, if
+                               reductions are exchanged */
 };
 
 struct member {
@@ -44,6 +45,7 @@ struct net {
     struct alike_coverage *coverage;
     uint64_t seed, random;
     uint32_t n, window, operations;
+    bool exchange;
     struct member member[MAX];
     struct view view[VIEWS_MAX]; /* that were decided */
     uint32_t views;
@@ -434,7 +436,7 @@ static void plan_view(struct net *net, struct view *v, struct qn_tree *down,
     v->root = v->rank[draw(net, v->members)];
     draw_tree(net, down, v);
     draw_tree(net, up, v);
-    memset(v->adjacent, 0, sizeof v->adjacent);
+    memset(v->adjacent, net->exchange ? 0xff : 0, sizeof v->adjacent);
     find_adjacent(v, down);
     find_adjacent(v, up);
 }
@@ -465,7 +467,8 @@ static void begin(struct net *net)
                                        .bytes_max = BYTES_MAX,
                                        .view = net->number,
                                        .before = net->offset,
-                                       .alike = true};
+                                       .alike = true,
+                                       .exchange = net->exchange};
         cr_assert_eq(qn_coll_create(&net->member[v].c, &o), QN_OK);
     }
 }
@@ -653,6 +656,7 @@ void alike_net_run(uint64_t seed, struct alike_coverage *c)
     net->random = mixed(seed, 1, 1);
     net->n = 2 + draw(net, MAX - 1);
     net->window = 1u << draw(net, 4);
+    net->exchange = seed / 3 % 2 != 0;
     net->operations = OPERATIONS;
     net->offset = seed % 2 == 0 ? 0 : UINT32_MAX - (uint32_t)(seed / 2 % 64);
     net->kills = 1 + draw(net, 3);

@@ -22,7 +22,7 @@ static void connect(struct coll_net *net, qn_node_t a, qn_node_t b)
     }
 }
 
-static void connect_all(struct coll_net *net, const struct qn_tree *t)
+static void connect_edges(struct coll_net *net, const struct qn_tree *t)
 {
     for (qn_node_t v = 0; v < COLL_NODES; v++) {
         qn_node_t p = t->parent[v];
@@ -34,8 +34,13 @@ static void connect_all(struct coll_net *net, const struct qn_tree *t)
 
 static void make_all(struct coll_net *net, uint16_t view)
 {
-    connect_all(net, &net->tree);
-    connect_all(net, &net->up);
+    connect_edges(net, &net->tree);
+    connect_edges(net, &net->up);
+    for (qn_node_t v = 0; net->exchange && v < COLL_NODES; v++) {
+        for (qn_node_t w = 0; w < v; w++) {
+            connect(net, v, w);
+        }
+    }
     for (qn_node_t v = 0; v < COLL_NODES; v++) {
         struct coll_node *node = &net->node[v];
         const struct qn_coll_opts o = {.self = v,
@@ -45,7 +50,8 @@ static void make_all(struct coll_net *net, uint16_t view)
                                        .window = net->window,
                                        .bytes_max = net->bytes_max,
                                        .view = view,
-                                       .alike = net->alike};
+                                       .alike = net->alike,
+                                       .exchange = net->exchange};
         qn_coll_destroy(node->c);
         node->c = NULL;
         if (qn_tree_has(&net->tree, v)) {
@@ -132,6 +138,19 @@ struct coll_net *coll_random_pair(uint32_t n, uint64_t seed, uint32_t window,
     net->bytes_max = bytes_max;
     draw_tree(net, &net->tree, n, QN_NO_MEMBER);
     draw_tree(net, &net->up, n, net->tree.root);
+    make_all(net, 1);
+    return net;
+}
+
+struct coll_net *coll_exchange(uint32_t n, uint64_t seed, uint32_t window,
+                               uint32_t bytes_max)
+{
+    struct coll_net *net = new_random(seed);
+    net->window = window;
+    net->bytes_max = bytes_max;
+    net->exchange = true;
+    draw_tree(net, &net->tree, n, QN_NO_MEMBER);
+    net->up = net->tree;
     make_all(net, 1);
     return net;
 }
@@ -223,7 +242,7 @@ struct qn_view coll_next_view(struct coll_net *net, const qn_node_t *order,
     cr_assert_eq(qn_view_decide(&next, view, report, n), QN_OK);
     cr_assert_eq(qn_tree_build(&net->tree, "tree:k=1", order, n), QN_OK);
     net->up = net->tree;
-    connect_all(net, &net->tree);
+    connect_edges(net, &net->tree);
     for (uint32_t i = 0; i < n; i++) {
         struct coll_node *node = &net->node[order[i]];
         const struct qn_coll_view_opts o = {.down = &net->tree, .qp = node->qp};

@@ -3,7 +3,7 @@
 
 /**
  * A tree of collectives over inmemory_qp, in one thread, for the tests of this
- * folder. Channels exist along the edges only.
+ * folder. Channels exist along the edges only, if nothing is exchanged.
  */
 
 #include "core/coll/coll.h"
@@ -36,6 +36,7 @@ struct coll_net {
     struct qn_tree up;
     uint32_t window, bytes_max; /* 0: the default */
     bool alike;                 /* for coll_again */
+    bool exchange;              /* likewise; channels between all nodes then */
     struct coll_node node[COLL_NODES];
     uint64_t random;
 };
@@ -53,6 +54,10 @@ struct coll_net *coll_random(uint32_t n, uint64_t seed);
 /** A pair of random trees with the same root. */
 struct coll_net *coll_random_pair(uint32_t n, uint64_t seed, uint32_t window,
                                   uint32_t bytes_max);
+
+/** A random tree, and all-reductions that do not go over it. */
+struct coll_net *coll_exchange(uint32_t n, uint64_t seed, uint32_t window,
+                               uint32_t bytes_max);
 void coll_free(struct coll_net *net);
 
 /** Below `bound`. */

@@ -218,7 +218,8 @@ static void check_complete(struct flow_net *net, uint32_t v, uint32_t number)
 {
     const struct qn_wiring *w = net->member[v].wiring[kind_of(net, number)];
     const enum qn_wiring_kind kind = w->kind;
-    const bool entered = kind == QN_WIRING_ALLREDUCE;
+    const bool entered =
+        kind == QN_WIRING_ALLREDUCE || kind == QN_WIRING_EXCHANGE;
     const bool answered =
         kind == QN_WIRING_COMMIT ||
         (w->root && (kind == QN_WIRING_ACKNOWLEDGED || kind == QN_WIRING_RING));
@@ -398,6 +399,9 @@ static bool begin_all(struct flow_net *net, uint32_t v)
         struct flow_op *op = op_of(net, v, number);
         if (w->stage[0].payload == QN_PAYLOAD_COMBINE) {
             op->sum += contribution(v, number);
+        } else if (w->kind == QN_WIRING_EXCHANGE) {
+            op->value = contribution(v, number);
+            op->sum += op->value;
         } else if (w->root) {
             op->value = expected(net, number);
         }

@@ -187,11 +187,13 @@ static void check_any(const struct any *a, qn_node_t v, uint64_t seed)
 
 /* Any node may be the next to turn, and starts the next operation at some time
  * after its window has room, so nodes are ahead of others all the time. */
-static void run_any(uint64_t seed)
+static void run_any(uint64_t seed, bool exchange)
 {
     const uint32_t n = 1 + (uint32_t)(seed % COLL_NODES);
     const uint32_t window = 1u << seed % 3;
-    struct coll_net *net = coll_random_pair(n, seed, window, ANY_MAX);
+    struct coll_net *net = exchange
+                               ? coll_exchange(n, seed, window, ANY_MAX)
+                               : coll_random_pair(n, seed, window, ANY_MAX);
     struct any(*any)[4] = calloc(COLL_NODES, sizeof *any);
     uint32_t started[COLL_NODES] = {0}, done[COLL_NODES] = {0};
     uint32_t left = n * OPERATIONS;
@@ -224,7 +226,15 @@ static void run_any(uint64_t seed)
 Test(coll, all_operations_over_pairs_of_trees_in_any_order, .timeout = 100)
 {
     for (uint64_t seed = 1; seed <= 300; seed++) {
-        run_any(seed);
+        run_any(seed, false);
+    }
+}
+
+/* Others of all kinds come before and after those that are exchanged. */
+Test(coll, all_reductions_may_be_exchanged_in_any_order, .timeout = 100)
+{
+    for (uint64_t seed = 1; seed <= 150; seed++) {
+        run_any(seed, true);
     }
 }
 
@@ -454,6 +464,89 @@ Test(coll, a_release_without_room_waits_and_goes_to_each_child_once)
     for (qn_node_t v = 0; v < 4; v++) {
         cr_assert_eq(net->node[v].rc, QN_OK);
         cr_assert(v == 0 || inmemory_frames(coll_qp(net, 0, v)) == 1);
+    }
+    coll_free(net);
+}
+
+/* ---- exchanges ---- */
+
+Test(coll, an_exchange_is_one_message_from_each_to_each)
+{
+    struct coll_net *net = coll_exchange(4, 1, 1, 0);
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        for (qn_node_t v = 0; v < 4; v++) {
+            if (turn == 0) {
+                coll_start(net, v, QN_COLL_ALLREDUCE, 1u << v);
+            }
+            (void)coll_turn(net, v);
+        }
+    }
+    for (qn_node_t v = 0; v < 4; v++) {
+        cr_assert_eq(net->node[v].rc, QN_OK);
+        cr_assert_eq(net->node[v].out, 15);
+        for (qn_node_t w = 0; w < 4; w++) {
+            cr_assert(v == w || inmemory_frames(coll_qp(net, v, w)) == 1);
+        }
+    }
+    coll_free(net);
+}
+
+/* What comes from others before the own contribution has gone to all is no part
+ * of it. */
+Test(coll, what_waits_for_room_is_the_own_contribution)
+{
+    static const struct qn_operator *const ops[] = {&qn_sum_u64, &maps};
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(ops); i++) {
+        struct coll_net *net = coll_exchange(3, 1, 1, 256);
+        uint64_t in[3][2], out[3][2], want[2];
+        inmemory_allow(coll_qp(net, 0, 2), 0);
+        for (qn_node_t v = 0; v < 3; v++) {
+            in[v][0] = v + 2;
+            in[v][1] = v + 7;
+            const struct qn_coll_call call = {.what = QN_COLL_ALLREDUCE,
+                                              .op = ops[i],
+                                              .in = in[v],
+                                              .out = out[v],
+                                              .count = i == 0 ? 2 : 1};
+            cr_assert_eq(qn_coll_start(net->node[v].c, &call, NULL), QN_OK);
+        }
+        coll_settle(net);
+        cr_assert_eq(net->node[0].rc, QN_EAGAIN);
+        cr_assert_eq(net->node[1].rc, QN_OK);
+        cr_assert_eq(net->node[2].rc, QN_EAGAIN);
+        inmemory_allow(coll_qp(net, 0, 2), INMEMORY_UNLIMITED);
+        coll_settle(net);
+        memcpy(want, in[0], sizeof want);
+        ops[i]->combine(want, in[1], i == 0 ? 2 : 1);
+        ops[i]->combine(want, in[2], i == 0 ? 2 : 1);
+        for (qn_node_t v = 0; v < 3; v++) {
+            cr_assert_eq(net->node[v].rc, QN_OK);
+            cr_assert_eq(memcmp(out[v], want, sizeof want), 0, "node %u", v);
+        }
+        coll_free(net);
+    }
+}
+
+Test(coll, an_exchange_needs_queuepairs_to_all_members)
+{
+    struct coll_net *net = coll_exchange(4, 1, 1, 0);
+    const qn_node_t leaf = net->tree.root == 3 ? 2 : 3;
+    struct qn_coll_opts o = {.self = leaf,
+                             .down = &net->tree,
+                             .qp = net->node[leaf].qp,
+                             .exchange = true};
+    struct qn_coll *c;
+    cr_assert_eq(qn_coll_create(&c, &o), QN_OK);
+    qn_coll_destroy(c);
+    for (qn_node_t v = 0; v < 4; v++) {
+        struct qn_qp *some[QN_NODES_MAX];
+        memcpy((void *)some, (void *)net->node[leaf].qp, sizeof some);
+        some[v] = NULL;
+        o.qp = some;
+        cr_assert_eq(qn_coll_create(&c, &o), v == leaf ? QN_OK : QN_EINVAL);
+        if (v == leaf) {
+            qn_coll_destroy(c);
+        }
     }
     coll_free(net);
 }

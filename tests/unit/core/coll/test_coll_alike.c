@@ -107,6 +107,49 @@ Test(coll_alike, a_reduction_is_complete_nowhere_before_it_is_at_the_root)
     coll_free(net);
 }
 
+/* Member 2 has told one other what it contributes, or none, and dies. */
+static void exchange_and_die(uint32_t to_0)
+{
+    struct coll_net *net = coll_new("sequential", 3);
+    double in[3] = {0.1, 0.2, 0.3}, out[3] = {7, 7, 7};
+    net->alike = net->exchange = true;
+    coll_again(net, all, 3, 1);
+    inmemory_allow(coll_qp(net, 2, 0), to_0);
+    inmemory_allow(coll_qp(net, 2, 1), 0);
+    for (qn_node_t v = 0; v < 3; v++) {
+        const struct qn_coll_call call = {.what = QN_COLL_ALLREDUCE,
+                                          .op = &qn_sum_f64,
+                                          .in = &in[v],
+                                          .out = &out[v],
+                                          .count = 1};
+        cr_assert_eq(qn_coll_start(net->node[v].c, &call, NULL), QN_OK);
+    }
+    coll_settle(net);
+    cr_assert_eq(net->node[0].rc, to_0 == 1 ? QN_OK : QN_EAGAIN);
+    cr_assert_eq(net->node[1].rc, QN_EAGAIN);
+    coll_die(net, 2);
+    coll_tell(net, 2);
+    static const qn_node_t others[] = {1, 0};
+    cr_assert_eq(coll_next_view(net, others, 2, 2).done, to_0);
+    coll_settle(net);
+    for (qn_node_t v = 0; v < 2; v++) {
+        cr_assert_eq(qn_coll_state(net->node[v].c, 1),
+                     to_0 == 1 ? QN_OK : QN_EPEERDEAD);
+        cr_assert_eq(out[v], to_0 == 1 ? 0.1 + 0.2 + 0.3 : 7);
+        coll_start(net, v, QN_COLL_ALLREDUCE, 10 + v);
+    }
+    coll_settle(net);
+    cr_assert_eq(net->node[0].out, 21);
+    cr_assert_eq(net->node[1].out, 21);
+    coll_free(net);
+}
+
+Test(coll_alike, an_exchange_that_one_member_has_completed_is_complete_at_all)
+{
+    exchange_and_die(1);
+    exchange_and_die(0);
+}
+
 /* Member 2 is late. The root stops where one that is acknowledged lacks it;
  * what it has sent until then is kept by member 1, which hands it on. */
 Test(coll_alike, results_are_kept_for_three_windows_and_a_period)

@@ -129,7 +129,14 @@ static uint64_t messages_of(enum qn_wiring_kind kind, uint32_t n)
                                     [QN_WIRING_REDUCE] = 1,
                                     [QN_WIRING_ALLREDUCE] = 2,
                                     [QN_WIRING_COMMIT] = 3};
-    return (uint64_t)ways[kind] * (n - 1);
+    return kind == QN_WIRING_EXCHANGE ? (uint64_t)n * (n - 1)
+                                      : (uint64_t)ways[kind] * (n - 1);
+}
+
+static bool is_reduction(enum qn_wiring_kind kind)
+{
+    return kind == QN_WIRING_REDUCE || kind == QN_WIRING_ALLREDUCE ||
+           kind == QN_WIRING_EXCHANGE;
 }
 
 static void run_trees(uint32_t n, enum qn_wiring_kind kind, bool called,
@@ -163,16 +170,24 @@ Test(coll_flow, trees_and_pairs_of_trees_in_any_order, .timeout = 120)
 {
     for (uint64_t seed = 1; seed <= 1200; seed++) {
         uint32_t n = 1 + (uint32_t)(seed * 7919 % 40);
-        enum qn_wiring_kind kind = (enum qn_wiring_kind)(seed % QN_WIRING_RING);
-        bool reduces = kind == QN_WIRING_REDUCE || kind == QN_WIRING_ALLREDUCE;
-        run_trees(n, kind, reduces || seed % 3 == 0, seed);
+        enum qn_wiring_kind kind =
+            (enum qn_wiring_kind)(seed % QN_WIRING_EXCHANGE);
+        run_trees(n, kind, is_reduction(kind) || seed % 3 == 0, seed);
+    }
+}
+
+Test(coll_flow, exchanges_in_any_order, .timeout = 60)
+{
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        run_trees(1 + (uint32_t)(seed % 12), QN_WIRING_EXCHANGE, true, seed);
     }
 }
 
 Test(coll_flow, more_members_than_a_mask_has_bits, .timeout = 60)
 {
     for (uint32_t k = 0; k < QN_WIRING_RING; k++) {
-        run_trees(FLOW_NET_MAX, (enum qn_wiring_kind)k, true, 100 + k);
+        run_trees(k == QN_WIRING_EXCHANGE ? 66 : FLOW_NET_MAX,
+                  (enum qn_wiring_kind)k, true, 100 + k);
     }
 }
 

@@ -49,7 +49,8 @@ static void wire_trees(struct flow_net *net, enum qn_wiring_kind kind,
                        uint64_t seed)
 {
     struct qn_tree down, up;
-    bool reduces = kind == QN_WIRING_REDUCE || kind == QN_WIRING_ALLREDUCE;
+    bool reduces = kind == QN_WIRING_REDUCE || kind == QN_WIRING_ALLREDUCE ||
+                   kind == QN_WIRING_EXCHANGE;
     flow_net_tree(net, &down, QN_NO_MEMBER);
     flow_net_tree(net, &up, down.root);
     const struct qn_wiring_opts o = {.kind = kind,
@@ -79,10 +80,15 @@ static void check_ended(const struct flow_net *net, uint64_t seed)
     }
 }
 
-static void kill_in(uint32_t n, uint64_t seed)
+/* Its messages are as many as pairs. */
+#define EXCHANGE_MAX 16u
+
+static void kill_in(uint32_t members, uint64_t seed)
 {
+    const uint32_t kind = (uint32_t)(seed % (QN_WIRING_RING + 2));
+    const uint32_t n =
+        kind == QN_WIRING_EXCHANGE ? QN_MIN(members, EXCHANGE_MAX) : members;
     struct flow_net *net = new_net(n, seed);
-    uint32_t kind = (uint32_t)(seed % (QN_WIRING_RING + 2));
     if (kind >= QN_WIRING_RING) {
         wire_ring(net, seed);
     } else {
@@ -114,7 +120,7 @@ Test(coll_flow_death, no_member_waits_for_ever_in_larger_groups, .timeout = 120)
 {
     uint64_t seed = 0;
     for (uint32_t n = 11; n <= FLOW_NET_MAX; n += n < 64 ? 1 : n / 8) {
-        for (uint32_t i = 0; i < 7 * PER_KIND; i++) {
+        for (uint32_t i = 0; i < (QN_WIRING_RING + 2) * PER_KIND; i++) {
             kill_in(n, ++seed);
         }
     }
@@ -214,6 +220,25 @@ Test(coll_flow_death, a_child_that_only_receives_is_left_out)
     cr_assert_eq(send.to, 2);
     cr_assert_eq(send.head.number, 1);
     cr_assert_eq(qn_coll_flow_state(one.f, 1), QN_OK);
+    free_one(&one);
+}
+
+Test(coll_flow_death, an_exchange_needs_what_the_dead_contribute_only)
+{
+    struct one one;
+    make_one(&one, QN_WIRING_EXCHANGE, 0);
+    begin(&one, 1);
+    begin(&one, 2);
+    arrive(&one, 1, 1, 0);
+    qn_coll_flow_down(one.f, 1);
+    struct qn_flow_send send = next(&one);
+    cr_assert_eq(send.to, 2, "the first one is gone");
+    cr_assert_eq(send.head.number, 1);
+    cr_assert_eq(send.head.link, 0, "below member 2 there is member 0 first");
+    cr_assert_eq(qn_coll_flow_state(one.f, 1), QN_EAGAIN);
+    arrive(&one, 1, 1, 1);
+    cr_assert_eq(qn_coll_flow_state(one.f, 1), QN_OK);
+    cr_assert_eq(qn_coll_flow_state(one.f, 2), QN_EPEERDEAD);
     free_one(&one);
 }
 
