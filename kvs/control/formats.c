@@ -16,9 +16,13 @@
 #include "kvs/control/control_protocol.h"
 #include "kvs/replica/replica.h"
 #include "kvs/snapshot/snapshot.h"
+#include "paxos/member/transfer/library_state.h"
+#include "paxos/member/transfer/state_transfer_chunk.h"
 #include "paxos/wire/msg.h"
 
 static_assert(QN_FORMATS <= QN_CTL_FORMATS_MAX, "each has a number in FORMAT");
+static_assert(QN_STATE_TRANSFER_VERSION == 1 && QN_LIBRARY_STATE_VERSION == 1,
+              "the format `transfer` has both: they rise together");
 
 static const struct qn_format_range ranges[QN_FORMATS] = {
     [QN_FORMAT_HANDOVER] = {"hand-over", QN_ADOPT_VERSION, QN_ADOPT_VERSION},
@@ -28,6 +32,8 @@ static const struct qn_format_range ranges[QN_FORMATS] = {
     [QN_FORMAT_COMMANDS] = {"commands", QN_ENTRY_VERSION, QN_ENTRY_VERSION},
     [QN_FORMAT_SNAPSHOT] = {"snapshot", QN_SNAPSHOT_VERSION,
                             QN_SNAPSHOT_VERSION},
+    [QN_FORMAT_TRANSFER] = {"transfer", QN_STATE_TRANSFER_VERSION,
+                            QN_STATE_TRANSFER_VERSION},
 };
 
 const struct qn_format_range *qn_format_at(uint32_t format)

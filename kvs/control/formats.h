@@ -27,7 +27,8 @@ enum qn_format {
     QN_FORMAT_COMMONS,
     QN_FORMAT_MESSAGES, /* of 1Paxos, batches, records of votes, rings */
     QN_FORMAT_COMMANDS, /* in the log, and what replicas ask each other */
-    QN_FORMAT_SNAPSHOT,
+    QN_FORMAT_SNAPSHOT, /* of kvs' content */
+    QN_FORMAT_TRANSFER, /* chunks and messages of a transfer, library's state */
     QN_FORMATS,
 };
 

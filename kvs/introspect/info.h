@@ -137,7 +137,7 @@ struct qn_info_part {
     struct qn_info_traffic traffic[QN_INFO_UNITS]; /* each backend's, the
                                             unused ones last */
 
-    /* Snapshots (kvs/snapshot/state_transfer.h). */
+    /* Snapshots (paxos/member/transfer/state_transfer.h). */
     uint64_t snapshots_joined;
     uint64_t snapshots_given;
     uint64_t snapshots_asked;

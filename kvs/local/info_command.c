@@ -124,14 +124,16 @@ static void flow_fill(struct qn_server *s, struct qn_info_part *p)
 static void snapshots_fill(struct qn_server *s, struct qn_info_part *p)
 {
     struct qn_state_transfer_status st;
+    struct qn_snapshot_content_status c;
     qn_state_transfer_status(s->rejoin, &st);
+    qn_snapshot_content_status(s->content, &c);
     p->snapshots_joined = st.joined;
     p->snapshots_given = st.given;
     p->snapshots_asked = st.attempts;
-    p->cut_bytes = st.cut_bytes;
-    p->cut_bytes_max = st.cut_bytes_max;
-    p->cut_bytes_most = st.cut_bytes_most;
-    p->cuts_anew = st.cuts_anew;
+    p->cut_bytes = c.cut_bytes;
+    p->cut_bytes_max = c.cut_bytes_max;
+    p->cut_bytes_most = c.cut_bytes_most;
+    p->cuts_anew = st.anew;
 }
 
 /* Two transports of one backend count once. */

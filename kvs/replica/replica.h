@@ -22,7 +22,7 @@
  * The first command of a group carries the hash seed and the start
  * configuration; until it is applied there is no store (LOADING). A later
  * incarnation, or a replica that was stalled for too long, gets its state from
- * another replica (kvs/snapshot/state_transfer.h, qn_replica_install).
+ * another replica (paxos/member/transfer/state_transfer.h, qn_replica_install).
  *
  * A write that is not applied within `commit-timeout` completes with the error
  * "outcome unknown". It stays in the log and is applied once or never; its late
@@ -43,6 +43,7 @@
 #include "kvs/config/config.h"
 #include "kvs/snapshot/snapshot.h"
 #include "paxos/driver/driver.h"
+#include "paxos/member/transfer/library_state.h"
 
 /** Version of the log's entries; the first entry of a group carries it. */
 #define QN_ENTRY_VERSION 4u
@@ -143,10 +144,24 @@ qn_slot_t qn_replica_applied(const struct qn_replica *r);
 /** The stamp of that slot, ms of the wall clock. */
 uint64_t qn_replica_stamp_ms(const struct qn_replica *r);
 
-/** The facts for a snapshot of the store in its present state: fills resume,
- *  refused, applied_ms, nodes, ul, config. @return false: there is no store,
- *  or the replica is not between two slots. */
-bool qn_replica_facts(const struct qn_replica *r, struct qn_snapshot_meta *m);
+/** The library's state for a snapshot. @return false: there is no store, or
+ *  the replica is not between two slots. */
+bool qn_replica_cut(const struct qn_replica *r, struct qn_library_state *s);
+
+/** The facts for a snapshot of the store in its present state: fills refused,
+ *  applied_ms, nodes, config. */
+void qn_replica_facts(const struct qn_replica *r, struct qn_snapshot_meta *m);
+
+/**
+ * Continue the log behind a snapshot. If it says QN_OK, qn_replica_install must
+ * follow in the same turn.
+ *
+ * @return QN_OK; otherwise nothing has changed: QN_EAGAIN (not between two
+ *         slots: try after a turn), QN_ESTALE (not newer than the state
+ *         here), QN_EINVAL (the utility log disagrees).
+ */
+int qn_replica_resume(struct qn_replica *r, const struct qn_library_state *s,
+                      qn_time_t now);
 
 /**
  * Continue from the state of a snapshot. The old store is freed in steps. Own
@@ -154,14 +169,11 @@ bool qn_replica_facts(const struct qn_replica *r, struct qn_snapshot_meta *m);
  * possible and no own write from there on was refused, else with the error
  * "outcome unknown".
  *
- * @param store  Taken if QN_OK.
+ * @param store  Taken.
  * @param m      META of the snapshot; borrowed.
- * @return QN_OK; otherwise nothing has changed: QN_EAGAIN (not between two
- *         slots: try after a turn), QN_ESTALE (not newer than the state
- *         here), QN_EINVAL (the utility log disagrees).
  */
-int qn_replica_install(struct qn_replica *r, struct qn_store *store,
-                       const struct qn_snapshot_meta *m, qn_time_t now);
+void qn_replica_install(struct qn_replica *r, struct qn_store *store,
+                        const struct qn_snapshot_meta *m);
 
 /** Free a store in steps, DISCARD_PER_TURN blocks in each turn. Taken. */
 void qn_replica_discard(struct qn_replica *r, struct qn_store *store);

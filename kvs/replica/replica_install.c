@@ -18,17 +18,22 @@
 
 enum { DISCARD_PER_TURN = 1024 /* blocks of discarded stores freed */ };
 
-bool qn_replica_facts(const struct qn_replica *r, struct qn_snapshot_meta *m)
+bool qn_replica_cut(const struct qn_replica *r, struct qn_library_state *s)
 {
-    if (!r->serving || !qn_driver_cut(r->driver, &m->resume)) {
+    if (!r->serving || !qn_driver_cut(r->driver, &s->resume)) {
         return false;
     }
+    s->nodes = r->nodes;
+    s->ul_count = qn_driver_ul(r->driver, s->ul, QN_UL_KEPT);
+    return true;
+}
+
+void qn_replica_facts(const struct qn_replica *r, struct qn_snapshot_meta *m)
+{
     memcpy(m->refused, r->refused, sizeof m->refused);
     m->applied_ms = r->stamp_ms;
     m->nodes = r->nodes;
-    m->ul_count = qn_driver_ul(r->driver, m->ul, QN_UL_KEPT);
     m->config = r->config;
-    return true;
 }
 
 void qn_replica_discard(struct qn_replica *r, struct qn_store *store)
@@ -86,16 +91,26 @@ void qn_replica_serve_soon(struct qn_replica *r, qn_slot_t position)
     }
 }
 
-int qn_replica_install(struct qn_replica *r, struct qn_store *store,
-                       const struct qn_snapshot_meta *m, qn_time_t now)
+int qn_replica_resume(struct qn_replica *r, const struct qn_library_state *s,
+                      qn_time_t now)
 {
-    int err = qn_driver_install(r->driver, &m->resume, m->ul, m->ul_count, now);
+    int err = qn_driver_install(r->driver, &s->resume, s->ul, s->ul_count, now);
     if (err == QN_ESTALE && r->store != NULL) {
-        qn_replica_serve_soon(r, m->resume.position); /* the log was faster */
+        qn_replica_serve_soon(r, s->resume.position); /* the log was faster */
     }
     if (err != QN_OK) {
         return err;
     }
+    const struct qn_session *own = &s->resume.session[r->self];
+    if (own->inc == r->incarnation) {
+        r->covered = QN_MAX(r->covered, own->last);
+    }
+    return QN_OK;
+}
+
+void qn_replica_install(struct qn_replica *r, struct qn_store *store,
+                        const struct qn_snapshot_meta *m)
+{
     if (r->store != NULL) {
         qn_replica_discard(r, r->store);
     }
@@ -110,11 +125,6 @@ int qn_replica_install(struct qn_replica *r, struct qn_store *store,
         r->configured(r->ctx);
     }
     memcpy(r->refused, m->refused, sizeof r->refused);
-    const struct qn_session *own = &m->resume.session[r->self];
-    if (own->inc == r->incarnation) {
-        r->covered = QN_MAX(r->covered, own->last);
-    }
-    qn_replica_deferred_reads_run(r, m->resume.position);
-    qn_replica_serve_soon(r, m->resume.position);
-    return QN_OK;
+    qn_replica_deferred_reads_run(r, m->position);
+    qn_replica_serve_soon(r, m->position);
 }

@@ -1,5 +1,5 @@
 /*
- * The operations of a state transfer on a real replica.
+ * The operations of a state transfer, and of its content, on a real replica.
  */
 #include "kvs/replica/state_transfer_ops.h"
 #include "paxos/machine/params.h"
@@ -14,9 +14,30 @@ static struct qn_store *store(void *ctx)
     return qn_replica_store(ctx);
 }
 
-static bool facts(void *ctx, struct qn_snapshot_meta *m)
+static void facts(void *ctx, struct qn_snapshot_meta *m)
 {
-    return qn_replica_facts(ctx, m);
+    qn_replica_facts(ctx, m);
+}
+
+static void install(void *ctx, struct qn_store *s,
+                    const struct qn_snapshot_meta *m)
+{
+    qn_replica_install(ctx, s, m);
+}
+
+static void discard(void *ctx, struct qn_store *s)
+{
+    qn_replica_discard(ctx, s);
+}
+
+static bool cut(void *ctx, struct qn_library_state *s)
+{
+    return qn_replica_cut(ctx, s);
+}
+
+static int resume(void *ctx, const struct qn_library_state *s, qn_time_t now)
+{
+    return qn_replica_resume(ctx, s, now);
 }
 
 /* The leader has the most work. */
@@ -25,17 +46,6 @@ static uint64_t busy(void *ctx)
     struct qn_driver_status st;
     qn_driver_status(qn_replica_driver(ctx), &st);
     return st.leader < QN_NODES_MAX ? UINT64_C(1) << st.leader : 0;
-}
-
-static int install(void *ctx, struct qn_store *s,
-                   const struct qn_snapshot_meta *m, qn_time_t now)
-{
-    return qn_replica_install(ctx, s, m, now);
-}
-
-static void discard(void *ctx, struct qn_store *s)
-{
-    qn_replica_discard(ctx, s);
 }
 
 static uint32_t log_used(void *ctx, qn_slot_t position)
@@ -67,14 +77,22 @@ struct qn_state_transfer_ops qn_state_transfer_ops_of(
     struct qn_replica *replica)
 {
     return (struct qn_state_transfer_ops){.tell = tell,
-                                          .store = store,
-                                          .facts = facts,
                                           .busy = busy,
-                                          .install = install,
-                                          .discard = discard,
+                                          .cut = cut,
+                                          .resume = resume,
                                           .log_used = log_used,
                                           .hold = hold,
                                           .release = release,
                                           .cpu = qn_clock_cpu,
                                           .ctx = replica};
+}
+
+struct qn_snapshot_content_ops qn_snapshot_content_ops_of(
+    struct qn_replica *replica)
+{
+    return (struct qn_snapshot_content_ops){.store = store,
+                                            .facts = facts,
+                                            .install = install,
+                                            .discard = discard,
+                                            .ctx = replica};
 }

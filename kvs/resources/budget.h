@@ -19,7 +19,7 @@
  *
  * All replicas share the rest. A replica's store may take 4/11 of its share: at
  * worst the allocator loses a quarter of the store's size, a donor keeps a
- * quarter in old versions (kvs/snapshot/state_transfer.h), and a replica that
+ * quarter in old versions (kvs/snapshot/snapshot_content.h), and a replica that
  * fell behind builds a second store beside the old one. A single replica is
  * neither donor nor joiner.
  *

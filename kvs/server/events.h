@@ -23,8 +23,8 @@
 #include "core/base/clock.h"
 #include "core/node.h"
 #include "kvs/base/buf.h"
-#include "kvs/snapshot/state_transfer.h"
 #include "paxos/driver/event.h"
+#include "paxos/member/transfer/state_transfer.h"
 
 #define QN_EVENTS_DUMP_AFTER (1 * QN_S)
 

@@ -30,7 +30,7 @@
 #include "kvs/server/machine/startup.h"
 #include "kvs/server/peers.h"
 #include "kvs/server/server_accept.h"
-#include "kvs/snapshot/state_transfer.h"
+#include "kvs/snapshot/snapshot_content.h"
 #include "paxos/log/arena.h"
 #include "paxos/log/ring.h"
 #include "paxos/member/detector/failure_detector.h"
@@ -99,8 +99,9 @@ struct qn_server {
     struct qn_server_events events;
     struct qn_replica *replica;
     struct qn_frontend frontend;
-    struct qn_fanout *ask;            /* questions between replicas */
-    struct qn_state_transfer *rejoin; /* snapshots from and to them */
+    struct qn_fanout *ask;               /* questions between replicas */
+    struct qn_state_transfer *rejoin;    /* snapshots from and to them ... */
+    struct qn_snapshot_content *content; /* ... and what is in them */
 
     struct qn_server_handles uv;
     bool turn_wanted; /* the loop must not block before the next turn */

@@ -33,6 +33,7 @@ void qn_server_fini(struct qn_server *s)
     qn_frontend_fini(&s->frontend);
     qn_fanout_destroy(s->ask);
     qn_state_transfer_destroy(s->rejoin);
+    qn_snapshot_content_destroy(s->content);
     qn_replica_destroy(s->replica);
     qn_server_peers_fini(s);
     qn_server_events_fini(&s->events);

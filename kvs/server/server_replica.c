@@ -179,12 +179,20 @@ static int frontend_make(struct qn_server *s)
 
 static int state_transfer_make(struct qn_server *s)
 {
-    const struct qn_state_transfer_opts o = {
-        .self = s->boot->self,
+    const struct qn_snapshot_content_opts c = {
         .nodes = s->boot->nodes,
         .config = s->boot->config,
         .log_bytes = s->boot->config->repl_backlog_size,
-        .ops = qn_state_transfer_ops_of(s->replica)};
+        .ops = qn_snapshot_content_ops_of(s->replica)};
+    int err = qn_snapshot_content_create(&s->content, &c);
+    if (err != QN_OK) {
+        return err;
+    }
+    const struct qn_state_transfer_opts o = {
+        .self = s->boot->self,
+        .nodes = s->boot->nodes,
+        .ops = qn_state_transfer_ops_of(s->replica),
+        .user = qn_snapshot_content_user(s->content)};
     return qn_state_transfer_create(&s->rejoin, &o);
 }
 

@@ -12,12 +12,9 @@
  * moved from the table to the cut's queue meanwhile.
  *
  * Runs of stripes that are 0 are left out between chunks.
- *
- * The checksum covers head and body: the body's XXH3 seeded with the head's.
  */
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+#include <assert.h>
 
 #include "core/base/assert.h"
 #include "core/base/err.h"
@@ -30,11 +27,10 @@
                              begin */
 #define STRIPES_MAX 4000u /* in one chunk */
 
-static_assert(sizeof(struct qn_snapshot_head) == QN_SNAPSHOT_CHUNK_MIN,
+static_assert(sizeof(struct qn_snapshot_head) == QN_SNAPSHOT_HEAD,
               "the head of a chunk");
 static_assert(QN_CONFIG_RUNTIME_MAX + sizeof(struct qn_snapshot_fixed) +
-                      QN_NODES_MAX * 2 * sizeof(struct qn_session) +
-                      QN_UL_KEPT * QN_UL_BYTES +
+                      QN_NODES_MAX * sizeof(struct qn_session) +
                       QN_STORE_DBS_MAX * sizeof(qn_slot_t) <=
                   BODY_MAX,
               "META is one chunk");
@@ -42,34 +38,11 @@ static_assert(8 + STRIPES_MAX * sizeof(qn_slot_t) <= BODY_MAX, "STRIPES");
 
 /* ---- the head ---- */
 
-uint64_t qn_snapshot_sum(const uint8_t *chunk, size_t len)
+static size_t chunk_end(uint8_t kind, uint8_t *chunk, size_t body)
 {
-    size_t head = offsetof(struct qn_snapshot_head, sum);
-    size_t body = sizeof(struct qn_snapshot_head);
-    return XXH3_64bits_withSeed(chunk + body, len - body,
-                                XXH3_64bits(chunk, head));
-}
-
-void qn_snapshot_seal(uint8_t *chunk, size_t len)
-{
-    QN_ASSERT(len >= QN_SNAPSHOT_CHUNK_MIN);
-    uint64_t sum = qn_snapshot_sum(chunk, len);
-    memcpy(chunk + offsetof(struct qn_snapshot_head, sum), &sum, sizeof sum);
-}
-
-static size_t chunk_end(struct qn_snapshot_writer *w, uint8_t kind,
-                        uint8_t *chunk, size_t body)
-{
-    const struct qn_snapshot_head h = {
-        .magic = QN_SNAPSHOT_MAGIC,
-        .version = QN_SNAPSHOT_VERSION,
-        .kind = kind,
-        .number = w->number++,
-        .bytes = (uint32_t)body,
-        .position = w->meta->resume.position,
-    };
+    const struct qn_snapshot_head h = {.version = QN_SNAPSHOT_VERSION,
+                                       .kind = kind};
     memcpy(chunk, &h, sizeof h);
-    qn_snapshot_seal(chunk, sizeof h + body);
     return sizeof h + body;
 }
 
@@ -86,22 +59,15 @@ static uint8_t *put(uint8_t *to, const void *p, size_t n)
 static size_t put_meta(uint8_t *body, const struct qn_snapshot_meta *m)
 {
     const struct qn_snapshot_fixed f = {
-        .stamp_ms = m->resume.stamp_ms,
         .applied_ms = m->applied_ms,
         .seed = m->seed,
         .keys = m->keys,
         .logical_bytes = m->logical_bytes,
         .nodes = m->nodes,
         .dbs = m->dbs,
-        .ul_count = m->ul_count,
     };
     uint8_t *to = put(body, &f, sizeof f);
-    to = put(to, m->resume.session, m->nodes * sizeof m->resume.session[0]);
     to = put(to, m->refused, m->nodes * sizeof m->refused[0]);
-    for (uint32_t i = 0; i < m->ul_count; i++) {
-        qn_ul_encode(&m->ul[i], to);
-        to += QN_UL_BYTES;
-    }
     to = put(to, m->flushed, m->dbs * sizeof m->flushed[0]);
     to += qn_config_runtime_write(&m->config, to);
     return (size_t)(to - body);
@@ -219,7 +185,6 @@ void qn_snapshot_writer_init(struct qn_snapshot_writer *w,
                              const struct qn_snapshot_meta *meta)
 {
     QN_ASSERT(meta->nodes <= QN_NODES_MAX && meta->dbs <= QN_STORE_DBS_MAX);
-    QN_ASSERT(meta->ul_count <= QN_UL_KEPT);
     *w = (struct qn_snapshot_writer){.meta = meta, .kind = QN_SNAPSHOT_META};
 }
 
@@ -234,7 +199,7 @@ int qn_snapshot_write(struct qn_snapshot_writer *w,
     }
     if (w->kind == QN_SNAPSHOT_META) {
         n = put_meta(body, w->meta);
-        *len = chunk_end(w, w->kind++, chunk, n);
+        *len = chunk_end(w->kind++, chunk, n);
         return QN_OK;
     }
     if (w->kind == QN_SNAPSHOT_ENTRIES) {
@@ -243,7 +208,7 @@ int qn_snapshot_write(struct qn_snapshot_writer *w,
             return err;
         }
         if (n != 0) {
-            *len = chunk_end(w, w->kind, chunk, n);
+            *len = chunk_end(w->kind, chunk, n);
             return QN_OK;
         }
         w->kind++;
@@ -251,12 +216,12 @@ int qn_snapshot_write(struct qn_snapshot_writer *w,
     if (w->kind == QN_SNAPSHOT_STRIPES) {
         n = put_stripes(w, source->stripes(source->ctx), body);
         if (n != 0) {
-            *len = chunk_end(w, w->kind, chunk, n);
+            *len = chunk_end(w->kind, chunk, n);
             return QN_OK;
         }
         w->kind++;
     }
-    *len = chunk_end(w, w->kind, chunk, put_end(w->meta, body));
+    *len = chunk_end(w->kind, chunk, put_end(w->meta, body));
     w->ended = true;
     return QN_OK;
 }

@@ -2,16 +2,17 @@
 #define QN_KVS_SNAPSHOT_SNAPSHOT_H
 
 /**
- * A snapshot as bytes: what a replica needs to continue behind a position, in
- * chunks that fit a channel's messages.
+ * The state of a replica as bytes: what is kvs' own in a snapshot, in chunks,
+ * each the content of one chunk of a state transfer
+ * (paxos/member/transfer/state_transfer_chunk.h), which also brings the
+ * library's own state: position, sessions, utility log.
  *
- *     chunk 0        META      position, sessions, utility log, configuration
- *     chunks 1 ..    ENTRIES   of a cut (snapshot_iter.h), any order
+ *     first chunk    META      hash seed, totals, refused commands, options
+ *     then           ENTRIES   of a cut (snapshot_iter.h), any order
  *                    STRIPES   versions of missing keys
  *     last chunk     END       totals
  *
- *     chunk:  | magic 32 | version 16 | kind 8 | 0 | number 32 | bytes 32 |
- *             | position 64 | XXH3 of all of it 64 | body ...             |
+ *     chunk:  | version 16 | kind 8 | 0 8 | 0 32 | body ...            |
  *
  *     entry:  | flags 8 | db 8 | 0 16 | key len 32 | value len 32 | 0 32 |
  *             | slot 64 | deadline 64, if flags say so | key | value     |
@@ -20,10 +21,10 @@
  * fits a chunk is never split. The key and value of a longer entry continue in
  * the next chunks, behind their heads.
  *
- * The reader refuses a chunk that is cut, damaged, out of order, repeated, of
- * another version or of another snapshot, and says why; the caller must then
- * discard what the sink has received. The reader trusts nothing: it checks
- * lengths before it asks for memory.
+ * The reader refuses what is malformed, of another version or out of order, and
+ * says why; the caller must then discard what the sink has received. The reader
+ * trusts nothing: it checks lengths before it asks for memory. That no chunk is
+ * damaged, missing or repeated is the transfer's to see.
  *
  * Pure: no IO, clock or globals; nothing blocks. The reader allocates only for
  * entries longer than a chunk. One thread per writer and per reader.
@@ -33,26 +34,25 @@
 #include "kvs/config/config.h"
 #include "kvs/store/store.h"
 #include "paxos/machine/onepaxos.h"
+#include "paxos/member/transfer/state_transfer_chunk.h"
 
-#define QN_SNAPSHOT_VERSION   2u     /* of chunks and messages */
-#define QN_SNAPSHOT_CHUNK     32768u /* bytes at most; an eighth of a lane */
-#define QN_SNAPSHOT_CHUNK_MIN 32u    /* bytes of an empty one */
+#define QN_SNAPSHOT_VERSION 3u                        /* of chunks */
+#define QN_SNAPSHOT_CHUNK   QN_STATE_TRANSFER_CONTENT /* bytes at most */
+#define QN_SNAPSHOT_HEAD    8u                        /* of an empty one */
 
 /** All parts of a snapshot except entries and stripes. */
 struct qn_snapshot_meta {
-    struct qn_resume resume;
     /* Of each origin, the last command that was answered by an error. */
     struct qn_session refused[QN_NODES_MAX];
 
-    uint64_t applied_ms;    /* stamp of slot `position` */
-    uint32_t nodes;         /* sessions that count */
-    uint32_t dbs;           /* databases */
-    uint64_t seed;          /* of the store's hash */
-    uint64_t keys;          /* entries that follow */
-    uint64_t logical_bytes; /* of them (struct qn_store_stats) */
-    uint32_t ul_count;
-    struct qn_ul_entry ul[QN_UL_KEPT]; /* consecutive, oldest first */
-    struct qn_config config;           /* run-time options travel */
+    qn_slot_t position;      /* of the cut; it does not travel here */
+    uint64_t applied_ms;     /* stamp of slot `position` */
+    uint32_t nodes;          /* of `refused`, that count */
+    uint32_t dbs;            /* databases */
+    uint64_t seed;           /* of the store's hash */
+    uint64_t keys;           /* entries that follow */
+    uint64_t logical_bytes;  /* of them (struct qn_store_stats) */
+    struct qn_config config; /* run-time options travel */
     qn_slot_t flushed[QN_STORE_DBS_MAX];
 };
 
@@ -78,7 +78,6 @@ struct qn_snapshot_writer {
     const struct qn_snapshot_meta *meta;
     uint8_t kind;    /* of the next chunk */
     bool ended;      /* END was written */
-    uint32_t number; /* of the next chunk */
     uint64_t sent;   /* bytes of the current entry's key and value */
     uint32_t stripe; /* next one */
 };
@@ -113,12 +112,12 @@ struct qn_snapshot_sink {
 struct qn_snapshot_reader {
     bool complete;   /* END was read and all totals are right */
     const char *why; /* after an error: one clause */
+    bool began;      /* META was read */
     uint8_t kind;    /* of the last chunk; kinds never decrease */
-    uint32_t number; /* of the next chunk */
     uint32_t stripe; /* the first that was not read */
     int err;         /* sticky */
     uint32_t nodes, dbs;
-    uint64_t position;
+    qn_slot_t position;
     uint64_t keys, logical_bytes;           /* read so far */
     uint64_t keys_said, logical_bytes_said; /* by META */
     const struct qn_config *start;
@@ -130,12 +129,13 @@ struct qn_snapshot_reader {
 /**
  * Begin to read a snapshot.
  *
- * @param nodes  Replicas of this group, 1..QN_NODES_MAX.
+ * @param nodes     Replicas of this group, 1..QN_NODES_MAX.
+ * @param position  Of the snapshot.
  * @param start  Kept: the own start configuration; META's run-time options
  *               replace those of a copy of it.
  */
 void qn_snapshot_reader_init(struct qn_snapshot_reader *r, uint32_t nodes,
-                             const struct qn_config *start);
+                             qn_slot_t position, const struct qn_config *start);
 /** Free the memory of the reader; allowed at any time after init. */
 void qn_snapshot_reader_fini(struct qn_snapshot_reader *r);
 
@@ -148,9 +148,5 @@ void qn_snapshot_reader_fini(struct qn_snapshot_reader *r);
  */
 int qn_snapshot_read(struct qn_snapshot_reader *r, struct qn_slice chunk,
                      const struct qn_snapshot_sink *sink);
-
-/** Write the checksum of a chunk into it (for tests that write chunks by hand).
- *  @param len  QN_SNAPSHOT_CHUNK_MIN or more. */
-void qn_snapshot_seal(uint8_t *chunk, size_t len);
 
 #endif

@@ -6,25 +6,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define QN_SNAPSHOT_MAGIC    0x50414e53u /* "SNAP" */
-#define QN_SNAPSHOT_DEADLINE 1u          /* flag: a deadline follows */
+#define QN_SNAPSHOT_DEADLINE 1u /* flag: a deadline follows */
 
 struct qn_snapshot_head {
-    uint32_t magic;
     uint16_t version;
     uint8_t kind;
     uint8_t zero;
-    uint32_t number; /* from 0 */
-    uint32_t bytes;  /* of the body */
-    uint64_t position;
-    uint64_t sum; /* qn_snapshot_sum */
+    uint32_t zero_too;
 };
 
-/** META begins with it; then sessions, last refused commands, utility log,
- *  flushes, options. */
+/** META begins with it; then last refused commands, flushes, options. */
 struct qn_snapshot_fixed {
-    uint64_t stamp_ms, applied_ms, seed, keys, logical_bytes;
-    uint32_t nodes, dbs, ul_count, zero;
+    uint64_t applied_ms, seed, keys, logical_bytes;
+    uint32_t nodes, dbs;
 };
 
 struct qn_snapshot_entry {
@@ -33,9 +27,5 @@ struct qn_snapshot_entry {
     uint32_t key_len, value_len, zero_too;
     uint64_t slot;
 };
-
-/** The checksum of a whole chunk without its field `sum`. @param len At least
- *  the bytes of a head. */
-uint64_t qn_snapshot_sum(const uint8_t *chunk, size_t len);
 
 #endif

@@ -70,7 +70,7 @@ static bool pass_on(struct qn_store *s, const struct qn_snapshot_meta *meta,
     struct qn_snapshot_writer w;
     struct qn_snapshot_reader r;
     qn_snapshot_writer_init(&w, meta);
-    qn_snapshot_reader_init(&r, meta->nodes, &meta->config);
+    qn_snapshot_reader_init(&r, meta->nodes, meta->position, &meta->config);
     int err = QN_OK;
     while (err == QN_OK && !r.complete) {
         size_t len = 0;
@@ -105,7 +105,7 @@ bool qn_bench_snapshot(struct qn_store *s, struct qn_bench_snapshot *out)
         !qn_snapshot_iter_facts(s, &f)) {
         return false;
     }
-    meta = (struct qn_snapshot_meta){.resume.position = position,
+    meta = (struct qn_snapshot_meta){.position = position,
                                      .nodes = 3,
                                      .dbs = f.dbs,
                                      .seed = f.seed,

@@ -93,12 +93,18 @@ static struct qn_store *own_store(void *ctx)
     return ((struct node *)ctx)->store;
 }
 
-static bool facts(void *ctx, struct qn_snapshot_meta *m)
+static bool cut(void *ctx, struct qn_library_state *s)
 {
     struct node *n = ctx;
-    *m = (struct qn_snapshot_meta){
-        .resume.position = n->applied, .nodes = NODES, .config = w.config};
+    *s = (struct qn_library_state){.resume.position = n->applied,
+                                   .nodes = NODES};
     return !n->cut_not;
+}
+
+static void facts(void *ctx, struct qn_snapshot_meta *m)
+{
+    (void)ctx;
+    *m = (struct qn_snapshot_meta){.nodes = NODES, .config = w.config};
 }
 
 static void hold(void *ctx, qn_node_t joiner, qn_slot_t position, uint32_t done)
@@ -151,19 +157,21 @@ static void discard(void *ctx, struct qn_store *s)
     qn_store_destroy(s);
 }
 
-static int install(void *ctx, struct qn_store *s,
-                   const struct qn_snapshot_meta *m, qn_time_t now)
+static int resume(void *ctx, const struct qn_library_state *s, qn_time_t now)
+{
+    (void)s;
+    (void)now;
+    return ((struct node *)ctx)->install;
+}
+
+static void install(void *ctx, struct qn_store *s,
+                    const struct qn_snapshot_meta *m)
 {
     struct node *n = ctx;
-    (void)now;
-    if (n->install != QN_OK) {
-        return n->install;
-    }
     qn_store_destroy(n->store);
     n->store = s;
-    n->applied = m->resume.position;
+    n->applied = m->position;
     n->installs++;
-    return QN_OK;
 }
 
 /* ---- the world ---- */
@@ -184,17 +192,23 @@ void world_begin(uint32_t keys)
     for (qn_node_t i = 0; i < NODES; i++) {
         struct node *n = &w.node[i];
         *n = (struct node){.self = i};
+        const struct qn_snapshot_content_opts c = {.nodes = NODES,
+                                                   .config = &w.config,
+                                                   .log_bytes = w.log_bytes,
+                                                   .ops = {.store = own_store,
+                                                           .facts = facts,
+                                                           .install = install,
+                                                           .discard = discard,
+                                                           .ctx = n}};
+        cr_assert_eq(qn_snapshot_content_create(&n->content, &c), QN_OK);
         const struct qn_state_transfer_opts o = {
             .self = i,
             .nodes = NODES,
-            .config = &w.config,
-            .log_bytes = w.log_bytes,
+            .user = qn_snapshot_content_user(n->content),
             .ops = {.tell = tell,
-                    .store = own_store,
-                    .facts = facts,
                     .busy = busy,
-                    .install = install,
-                    .discard = discard,
+                    .cut = cut,
+                    .resume = resume,
                     .log_used = log_used,
                     .hold = hold,
                     .release = release,
@@ -223,6 +237,7 @@ void world_end(void)
     for (qn_node_t i = 0; i < NODES; i++) {
         lanes_clear(i);
         qn_state_transfer_destroy(w.node[i].state_transfer);
+        qn_snapshot_content_destroy(w.node[i].content);
         qn_store_destroy(w.node[i].store);
     }
     free(w.op);
@@ -277,11 +292,24 @@ void world_turn(struct node *n)
     catch_up(n);
 }
 
-struct qn_state_transfer_status status_of(const struct node *n)
+struct world_status status_of(const struct node *n)
 {
     struct qn_state_transfer_status st;
+    struct qn_snapshot_content_status c;
     qn_state_transfer_status(n->state_transfer, &st);
-    return st;
+    qn_snapshot_content_status(n->content, &c);
+    return (struct world_status){.joining = st.joining,
+                                 .comes = st.comes,
+                                 .giving = st.giving,
+                                 .donor = st.donor,
+                                 .keys = c.keys,
+                                 .joined = st.joined,
+                                 .given = st.given,
+                                 .attempts = st.attempts,
+                                 .cut_bytes = c.cut_bytes,
+                                 .cut_bytes_max = c.cut_bytes_max,
+                                 .cut_bytes_most = c.cut_bytes_most,
+                                 .cuts_anew = st.anew};
 }
 
 /* `writes` of the log, then a turn of each; time passes. */

@@ -6,7 +6,7 @@
  * own, all in one thread. What a test changes it changes in `w`.
  */
 
-#include "kvs/snapshot/state_transfer.h"
+#include "kvs/snapshot/snapshot_content.h"
 #include "kvs/store/snapshot_iter.h"
 #include "paxos/flow/flow.h"
 #include "tests/unit/kvs/store/store_support.h"
@@ -29,6 +29,7 @@ struct message {
 struct node {
     qn_node_t self;
     struct qn_state_transfer *state_transfer;
+    struct qn_snapshot_content *content;
     struct qn_store *store; /* NULL: loading */
     struct qn_store *old;
     qn_slot_t applied;
@@ -86,7 +87,14 @@ void run_until_joined(struct node *n, uint64_t times, uint32_t writes);
 /* Until somebody has been asked and has begun. */
 struct node *donor_of(struct node *n);
 
-struct qn_state_transfer_status status_of(const struct node *n);
+/* What both, the transfer and its content, say. */
+struct world_status {
+    bool joining, comes, giving;
+    qn_node_t donor;
+    uint64_t keys, joined, given, attempts;
+    uint64_t cut_bytes, cut_bytes_max, cut_bytes_most, cuts_anew;
+};
+struct world_status status_of(const struct node *n);
 void expect_same(const struct node *a, const struct node *b);
 void expect_no_snapshot_iter_active(void);
 void expect_no_snapshot_iter(void);

@@ -125,21 +125,14 @@ static void meta_make(struct tape *t)
     struct qn_snapshot_iter_facts f;
     cr_assert_eq(qn_snapshot_iter_begin(t->from, t->slot, UINT64_MAX), QN_OK);
     cr_assert(qn_snapshot_iter_facts(t->from, &f));
-    *m = (struct qn_snapshot_meta){
-        .resume = {.position = f.position,
-                   .stamp_ms = 77,
-                   .session = {{5, 6}, {7, 8}, {9, 0}}},
-        .refused = {{0, 0}, {7, 4}, {9, 1}},
-        .applied_ms = 76,
-        .nodes = NODES,
-        .dbs = f.dbs,
-        .seed = f.seed,
-        .keys = f.keys,
-        .logical_bytes = f.logical_bytes,
-        .ul_count = 2};
-    m->ul[0] = (struct qn_ul_entry){.index = 4, .kind = QN_UL_LEADER};
-    m->ul[1] = (struct qn_ul_entry){
-        .index = 5, .tenure = 4, .leader = 2, .leader_inc = 11};
+    *m = (struct qn_snapshot_meta){.position = f.position,
+                                   .refused = {{0, 0}, {7, 4}, {9, 1}},
+                                   .applied_ms = 76,
+                                   .nodes = NODES,
+                                   .dbs = f.dbs,
+                                   .seed = f.seed,
+                                   .keys = f.keys,
+                                   .logical_bytes = f.logical_bytes};
     memcpy(m->flushed, f.flushed, sizeof m->flushed[0] * DBS);
     qn_config_init(&m->config);
     m->config.max_key_len = 1234;
@@ -177,12 +170,12 @@ static struct qn_slice slice_of(const struct tape *t, uint32_t i)
     return (struct qn_slice){t->chunk[i].bytes, t->chunk[i].len};
 }
 
-static void reader_make(struct qn_snapshot_reader *r)
+static void reader_make(const struct tape *t, struct qn_snapshot_reader *r)
 {
     static struct qn_config start;
     qn_config_init(&start);
     start.tcp_backlog = 7;
-    qn_snapshot_reader_init(r, NODES, &start);
+    qn_snapshot_reader_init(r, NODES, t->meta.position, &start);
 }
 
 /* Read chunks order[0 .. n). @return the last answer. */
@@ -190,7 +183,7 @@ static int play(struct tape *t, const uint32_t *order, uint32_t n, bool *whole)
 {
     const struct qn_snapshot_sink sink = {on_meta, on_entry, on_stripes, t};
     struct qn_snapshot_reader r;
-    reader_make(&r);
+    reader_make(t, &r);
     int err = QN_OK;
     for (uint32_t i = 0; i < n && err == QN_OK; i++) {
         err = qn_snapshot_read(&r, slice_of(t, order[i]), &sink);
@@ -208,7 +201,7 @@ static void play_all(struct tape *t)
 {
     const struct qn_snapshot_sink sink = {on_meta, on_entry, on_stripes, t};
     struct qn_snapshot_reader r;
-    reader_make(&r);
+    reader_make(t, &r);
     for (uint32_t i = 0; i < t->chunks; i++) {
         cr_assert(!r.complete);
         cr_assert_eq(qn_snapshot_read(&r, slice_of(t, i), &sink), QN_OK,
@@ -263,20 +256,14 @@ Test(snapshot, what_is_not_an_entry_travels)
     record(t);
     play_all(t);
     const struct qn_snapshot_meta *m = &t->got;
-    cr_assert_eq(m->resume.position, t->slot);
-    cr_assert_eq(m->resume.stamp_ms, 77);
+    cr_assert_eq(m->position, t->slot);
     cr_assert_eq(m->applied_ms, 76);
-    cr_assert_eq(m->resume.session[1].inc, 7);
-    cr_assert_eq(m->resume.session[1].last, 8);
     cr_assert_eq(m->refused[1].inc, 7);
     cr_assert_eq(m->refused[1].last, 4);
     cr_assert_eq(m->refused[2].last, 1);
     cr_assert_eq(m->seed, 7);
     cr_assert_eq(m->keys, 1);
     cr_assert_eq(m->flushed[2], t->slot);
-    cr_assert_eq(m->ul_count, 2);
-    cr_assert_eq(m->ul[1].index, 5);
-    cr_assert_eq(m->ul[1].leader_inc, 11);
     cr_assert_eq(m->config.max_key_len, 1234, "set while it ran");
     cr_assert_eq(m->config.tcp_backlog, 7, "each one's own");
     tape_free(t);
@@ -335,7 +322,9 @@ Test(snapshot, a_cut_that_is_given_up_ends_the_writing)
 
 /* ---- what is not right is refused ---- */
 
-Test(snapshot, chunks_out_of_order_are_refused)
+/* META first and once, nothing behind END, kinds in order; the rest is the
+ * transfer's to see. */
+Test(snapshot, parts_out_of_order_are_refused)
 {
     struct tape *t = tape_new();
     uint32_t order[CHUNKS_MAX];
@@ -344,9 +333,15 @@ Test(snapshot, chunks_out_of_order_are_refused)
     record(t);
     uint32_t n = t->chunks;
     cr_assert_gt(n, 20);
-    for (uint32_t i = 0; i + 1 < n; i++) {
+    in_order(t, order);
+    order[0] = 1;
+    cr_assert_eq(play(t, order, n, &whole), QN_ECORRUPT, "no META");
+    in_order(t, order);
+    order[1] = 0;
+    cr_assert_eq(play(t, order, n, &whole), QN_ECORRUPT, "META twice");
+    for (uint32_t i = 1; i + 1 < n; i++) {
         in_order(t, order);
-        order[i] = i + 1; /* one is missing, and one comes twice */
+        order[i] = n - 1;
         cr_assert_eq(play(t, order, n, &whole), QN_ECORRUPT, "%u", i);
         in_order(t, order);
         cr_assert_eq(play(t, order, i + 1, &whole), QN_OK, "%u", i);
@@ -358,7 +353,27 @@ Test(snapshot, chunks_out_of_order_are_refused)
     tape_free(t);
 }
 
-Test(snapshot, a_damaged_byte_is_found, .timeout = 60)
+/* The totals of META and END are those of the entries. */
+Test(snapshot, a_chunk_that_is_missing_or_twice_is_found_at_the_end,
+     .timeout = 60)
+{
+    struct tape *t = tape_new();
+    uint32_t order[CHUNKS_MAX];
+    bool whole;
+    for (uint32_t i = 0; i < 3000; i++) {
+        add(t, 0, 8, 16, 0);
+    }
+    record(t);
+    for (uint32_t i = 1; i < t->chunks && t->chunk[i].bytes[2] == 1; i++) {
+        in_order(t, order);
+        order[i] = i + 1;
+        cr_assert_eq(play(t, order, t->chunks, &whole), QN_ECORRUPT, "%u", i);
+        cr_assert(!whole);
+    }
+    tape_free(t);
+}
+
+Test(snapshot, a_chunk_that_is_cut_is_refused_or_incomplete, .timeout = 60)
 {
     struct tape *t = tape_new();
     uint32_t order[CHUNKS_MAX];
@@ -369,44 +384,26 @@ Test(snapshot, a_damaged_byte_is_found, .timeout = 60)
     record(t);
     in_order(t, order);
     for (uint32_t c = 0; c < t->chunks; c++) {
-        size_t step = t->chunk[c].len > 4000 ? 371 : 3;
-        for (size_t i = 0; i < t->chunk[c].len; i += step) {
-            t->chunk[c].bytes[i] ^= (uint8_t)(1u << (i % 8));
-            cr_assert_eq(play(t, order, c + 1, &whole), QN_ECORRUPT,
-                         "chunk %u, byte %zu", c, i);
-            t->chunk[c].bytes[i] ^= (uint8_t)(1u << (i % 8));
+        const size_t len = t->chunk[c].len;
+        const size_t step = len > 4000 ? 371 : 3;
+        uint8_t *old = t->chunk[c].bytes;
+        for (size_t cut = 0; cut < len; cut += step) {
+            /* Of exactly its size: a sanitizer sees what is read beyond. */
+            t->chunk[c].bytes = malloc(cut + (cut == 0));
+            memcpy(t->chunk[c].bytes, old, cut);
+            t->chunk[c].len = cut;
+            cr_assert_eq(play(t, order, t->chunks, &whole), QN_ECORRUPT,
+                         "chunk %u, %zu bytes", c, cut);
+            cr_assert(!whole);
+            free(t->chunk[c].bytes);
         }
-        size_t len = t->chunk[c].len;
-        for (t->chunk[c].len = 0; t->chunk[c].len < len;
-             t->chunk[c].len += step) {
-            cr_assert_eq(play(t, order, c + 1, &whole), QN_ECORRUPT);
-        }
+        t->chunk[c].bytes = old;
         t->chunk[c].len = len;
     }
     tape_free(t);
 }
 
-Test(snapshot, chunks_of_another_one_are_refused)
-{
-    struct tape *t = tape_new();
-    struct tape *u = tape_new();
-    uint32_t order[CHUNKS_MAX];
-    bool whole;
-    add_some(t);
-    add_some(u);
-    add(u, 0, 3, 3, 0);
-    record(t);
-    record(u);
-    in_order(t, order);
-    struct chunk own = t->chunk[2];
-    t->chunk[2] = u->chunk[2];
-    cr_assert_eq(play(t, order, 3, &whole), QN_ECORRUPT);
-    t->chunk[2] = own;
-    tape_free(t);
-    tape_free(u);
-}
-
-/* A field of chunk c is overwritten and the chunk sealed again. */
+/* A field of chunk c is overwritten. */
 static int forged(struct tape *t, uint32_t c, size_t at, uint64_t v, size_t n)
 {
     uint32_t order[CHUNKS_MAX];
@@ -415,19 +412,19 @@ static int forged(struct tape *t, uint32_t c, size_t at, uint64_t v, size_t n)
     in_order(t, order);
     memcpy(old, t->chunk[c].bytes + at, n);
     memcpy(t->chunk[c].bytes + at, &v, n);
-    qn_snapshot_seal(t->chunk[c].bytes, t->chunk[c].len);
     int err = play(t, order, t->chunks, &whole);
     cr_assert(!whole || err == QN_OK);
     memcpy(t->chunk[c].bytes + at, old, n);
-    qn_snapshot_seal(t->chunk[c].bytes, t->chunk[c].len);
     return err;
 }
 
-#define HEAD(field)  offsetof(struct qn_snapshot_head, field)
-#define FIXED(field) (32 + offsetof(struct qn_snapshot_fixed, field))
-#define ENTRY(field) (32 + offsetof(struct qn_snapshot_entry, field))
+#define HEAD(field) offsetof(struct qn_snapshot_head, field)
+#define FIXED(field)                                                           \
+    (QN_SNAPSHOT_HEAD + offsetof(struct qn_snapshot_fixed, field))
+#define ENTRY(field)                                                           \
+    (QN_SNAPSHOT_HEAD + offsetof(struct qn_snapshot_entry, field))
 
-Test(snapshot, nonsense_with_a_right_checksum_is_refused)
+Test(snapshot, nonsense_is_refused)
 {
     struct tape *t = tape_new();
     add(t, 1, 8, 16, 5);
@@ -439,23 +436,18 @@ Test(snapshot, nonsense_with_a_right_checksum_is_refused)
         size_t at;
         uint64_t v;
         size_t n;
-    } f[] = {{0, HEAD(magic), 1, 4},
-             {0, HEAD(version), QN_SNAPSHOT_VERSION + 1, 2},
+    } f[] = {{0, HEAD(version), QN_SNAPSHOT_VERSION + 1, 2},
              {0, HEAD(kind), QN_SNAPSHOT_END, 1},
              {1, HEAD(kind), QN_SNAPSHOT_META, 1},
              {1, HEAD(kind), QN_SNAPSHOT_END + 1, 1},
              {1, HEAD(kind), QN_SNAPSHOT_STRIPES, 1},
              {2, HEAD(kind), QN_SNAPSHOT_ENTRIES, 1},
              {1, HEAD(zero), 1, 1},
-             {1, HEAD(bytes), 1, 4},
-             {1, HEAD(position), 99, 8},
-             {1, HEAD(number), 2, 4},
+             {1, HEAD(zero_too), 1, 4},
              {0, FIXED(nodes), NODES + 1, 4},
              {0, FIXED(dbs), 0, 4},
              {0, FIXED(dbs), QN_STORE_DBS_MAX + 1, 4},
              {0, FIXED(dbs), 1, 4},
-             {0, FIXED(ul_count), QN_UL_KEPT + 1, 4},
-             {0, FIXED(ul_count), 1, 4},
              {0, FIXED(keys), 2, 8},
              {0, FIXED(logical_bytes), 2, 8},
              {1, ENTRY(flags), 3, 1},
@@ -468,12 +460,13 @@ Test(snapshot, nonsense_with_a_right_checksum_is_refused)
              {1, ENTRY(key_len), QN_STORE_KEY_MAX + 1, 4},
              {1, ENTRY(value_len), QN_STORE_VAL_MAX + 1, 4},
              {1, ENTRY(value_len), 15, 4},
-             {1, 32 + sizeof(struct qn_snapshot_entry), 0, 8}, /* deadline */
-             {2, 32, QN_STORE_STRIPES, 4},
-             {2, 36, 0, 4},
-             {2, 40, 2, 8},
-             {3, 32, 0, 8},
-             {3, 40, 0, 8}};
+             {1, QN_SNAPSHOT_HEAD + sizeof(struct qn_snapshot_entry), 0,
+              8}, /* deadline */
+             {2, QN_SNAPSHOT_HEAD, QN_STORE_STRIPES, 4},
+             {2, QN_SNAPSHOT_HEAD + 4, 0, 4},
+             {2, QN_SNAPSHOT_HEAD + 8, 2, 8},
+             {3, QN_SNAPSHOT_HEAD, 0, 8},
+             {3, QN_SNAPSHOT_HEAD + 8, 0, 8}};
     for (size_t i = 0; i < QN_ARRAY_COUNT(f); i++) {
         cr_assert_eq(forged(t, f[i].chunk, f[i].at, f[i].v, f[i].n),
                      QN_ECORRUPT, "case %zu", i);
@@ -489,7 +482,7 @@ Test(snapshot, what_the_sink_says_ends_the_reading)
     struct qn_snapshot_reader r;
     add(t, 1, 8, 16, 5);
     record(t);
-    reader_make(&r);
+    reader_make(t, &r);
     t->sink_says = QN_ENOMEM;
     cr_assert_eq(qn_snapshot_read(&r, slice_of(t, 0), &own), QN_OK);
     cr_assert_eq(qn_snapshot_read(&r, slice_of(t, 1), &own), QN_ENOMEM);

@@ -188,8 +188,8 @@ static void slow_step(struct node *n, uint32_t writes)
 
 /* One joins while each turn replaces `writes` keys, and chunks go one by one.
  * Then the writes stop. @return the donor's numbers. */
-static struct qn_state_transfer_status join_under_writes(uint64_t log_bytes,
-                                                         uint32_t writes)
+static struct world_status join_under_writes(uint64_t log_bytes,
+                                             uint32_t writes)
 {
     struct node *n = &w.node[2];
     w.log_bytes = log_bytes;
@@ -201,7 +201,7 @@ static struct qn_state_transfer_status join_under_writes(uint64_t log_bytes,
     for (uint32_t i = 0; i < 1000 && status_of(n).joined == 0; i++) {
         struct qn_store_stats st;
         struct qn_snapshot_iter_facts f = {0};
-        struct qn_state_transfer_status of = status_of(&w.node[3]);
+        struct world_status of = status_of(&w.node[3]);
         (void)qn_snapshot_iter_facts(w.node[3].store, &f);
         qn_store_stats(w.node[3].store, &st);
         cr_assert_eq(of.cut_bytes, f.held_bytes);
@@ -216,7 +216,7 @@ static struct qn_state_transfer_status join_under_writes(uint64_t log_bytes,
     world_step(0);
     expect_same(n, &w.node[3]);
     expect_no_snapshot_iter();
-    struct qn_state_transfer_status of = status_of(&w.node[3]);
+    struct world_status of = status_of(&w.node[3]);
     cr_assert_eq(of.cut_bytes_max, 0, "it gives none");
     world_end();
     w.log_bytes = 0;
@@ -226,7 +226,7 @@ static struct qn_state_transfer_status join_under_writes(uint64_t log_bytes,
 Test(state_transfer, a_cut_keeps_what_the_log_keeps, .timeout = 120)
 {
     enum { QUARTER = 20000 * (16 + 30 + QN_STORE_ENTRY_COST) / 4 };
-    struct qn_state_transfer_status of = join_under_writes(8 << 20, 600);
+    struct world_status of = join_under_writes(8 << 20, 600);
     cr_assert_eq(of.cuts_anew, 0);
     cr_assert_gt(of.cut_bytes_most, 3 * QUARTER / 2, "%llu",
                  (unsigned long long)of.cut_bytes_most);
@@ -234,7 +234,7 @@ Test(state_transfer, a_cut_keeps_what_the_log_keeps, .timeout = 120)
 
 Test(state_transfer, a_cut_that_keeps_too_much_is_begun_anew, .timeout = 120)
 {
-    struct qn_state_transfer_status of = join_under_writes(1, 600);
+    struct world_status of = join_under_writes(1, 600);
     cr_assert_geq(of.cuts_anew, 1);
     cr_assert_eq(of.given, 1);
 }

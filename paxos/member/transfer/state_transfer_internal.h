@@ -1,35 +1,38 @@
-#ifndef QN_KVS_SNAPSHOT_STATE_TRANSFER_INTERNAL_H
-#define QN_KVS_SNAPSHOT_STATE_TRANSFER_INTERNAL_H
+#ifndef QN_PAXOS_MEMBER_TRANSFER_STATE_TRANSFER_INTERNAL_H
+#define QN_PAXOS_MEMBER_TRANSFER_STATE_TRANSFER_INTERNAL_H
 
 /** What the two ends of a state transfer share: messages and state. */
 
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 #include "core/base/assert.h"
+#include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/base/log.h"
 #include "core/base/rate_limit.h"
-#include "kvs/snapshot/state_transfer.h"
-#include "kvs/snapshot/throttle.h"
+#include "paxos/member/transfer/state_transfer.h"
+#include "paxos/member/transfer/throttle.h"
 
-/* First bytes; kvs/introspect/fanout_query.c has others. */
+/* First bytes; users have others. */
 enum {
-    REJOIN_WANT = 16, /* arg: least position */
-    REJOIN_STOP,      /* joiner: send no more */
-    REJOIN_TAKEN,     /* arg: chunks taken so far */
-    REJOIN_REFUSE,    /* arg: enum state_transfer_why */
-    REJOIN_CHUNK,     /* a chunk follows */
+    TRANSFER_WANT = 16, /* arg: least position */
+    TRANSFER_STOP,      /* joiner: send no more */
+    TRANSFER_TAKEN,     /* arg: chunks taken so far */
+    TRANSFER_REFUSE,    /* arg: enum state_transfer_why */
+    TRANSFER_CHUNK,     /* a chunk follows */
 };
 
 enum state_transfer_why {
-    REJOIN_LOADING, /* the donor has no complete store itself */
-    REJOIN_BUSY,    /* it serves another joiner */
-    REJOIN_BEHIND,  /* it has not reached the position */
-    REJOIN_AGAIN,   /* its cut was given up */
-    REJOIN_MEMORY,  /* it has no memory for a cut */
-    REJOIN_LATE,    /* the joiner has taken nothing for too long */
-    REJOIN_WHYS
+    TRANSFER_LOADING, /* the donor has no complete state itself */
+    TRANSFER_BUSY,    /* it serves another joiner */
+    TRANSFER_BEHIND,  /* it has not reached the position */
+    TRANSFER_AGAIN,   /* its cut was given up */
+    TRANSFER_MEMORY,  /* it has no memory for a cut */
+    TRANSFER_LATE,    /* the joiner has taken nothing for too long */
+    TRANSFER_FAILED,  /* a callback of the donor failed */
+    TRANSFER_LEADS,   /* it would have to pause, and may not */
+    TRANSFER_WHYS
 };
 
 struct state_transfer_head {
@@ -41,7 +44,7 @@ struct state_transfer_head {
 
 struct state_transfer_chunk { /* as it is sent */
     struct state_transfer_head head;
-    uint8_t bytes[QN_SNAPSHOT_CHUNK];
+    uint8_t bytes[QN_STATE_TRANSFER_CHUNK];
 };
 
 /** The donor's end. */
@@ -53,24 +56,27 @@ struct state_transfer_donation {
     uint64_t sent, taken; /* chunks */
     qn_time_t heard;
     bool late; /* silent for too long at the last look */
-    struct qn_snapshot_meta meta;
-    struct qn_snapshot_writer writer;
+    struct qn_library_state library;
+    struct qn_state_transfer_progress progress;
+    uint32_t made;    /* chunks: the number of the next one */
+    uint64_t content; /* bytes that `next` has given */
+    bool ended;       /* END was made */
     struct state_transfer_chunk chunk;
-    size_t chunk_len; /* made and not sent; 0: none */
-    bool stood_back;  /* the channel was full in the last turn */
-    uint64_t keys;    /* made so far */
-    uint64_t held_max;
-    bool hurries; /* it makes no rests */
+    size_t chunk_len;      /* made and not sent; 0: none */
+    qn_time_t short_since; /* `next` lacks memory; 0: no */
+    bool stood_back;       /* the channel was full in the last turn */
+    bool hurries;          /* it makes no rests */
     struct qn_throttle pace;
     uint64_t given, anew;
+    int error; /* the last of a callback */
     struct qn_rate_limit seldom;
 };
 
 enum state_transfer_phase {
-    REJOIN_IDLE,
-    REJOIN_ASK,     /* ask the next donor, not before `at` */
-    REJOIN_READ,    /* wait for chunks and read them */
-    REJOIN_INSTALL, /* all of it is there */
+    TRANSFER_IDLE,
+    TRANSFER_ASK,     /* ask the next donor, not before `at` */
+    TRANSFER_READ,    /* wait for chunks and read them */
+    TRANSFER_INSTALL, /* all of it is there */
 };
 
 /** The joiner's end. */
@@ -87,16 +93,25 @@ struct state_transfer_join {
     bool late;
     uint64_t read;  /* chunks */
     uint64_t taken; /* as the donor was told */
-    struct qn_snapshot_reader reader;
-    struct qn_snapshot_meta meta;
-    struct qn_store *store;
+    struct qn_chunk_reader reader;
+    struct qn_library_state library;
+    bool known;            /* `library` is that of this snapshot */
+    bool building;         /* `read` was called */
+    bool checked;          /* the chunk at `head` was: */
+    struct qn_slice part;  /* its content */
+    qn_time_t short_since; /* `read` or `finish` lacks memory; 0: no */
     /* Received and not read: */
     struct state_transfer_slot {
         size_t len;
-        uint8_t bytes[QN_SNAPSHOT_CHUNK];
+        uint8_t bytes[QN_STATE_TRANSFER_CHUNK];
     } queue[QN_STATE_TRANSFER_QUEUE];
     uint32_t head, tail;
     uint64_t joined;
+    int error;            /* the last of a callback, since an install ... */
+    qn_node_t error_node; /* ... at this member */
+    bool round_failed;    /* there was one in this round of donors */
+    uint32_t rounds;      /* in sequence, that had one */
+    bool gave_up;
     struct qn_rate_limit seldom; /* why attempts failed */
 };
 
@@ -106,6 +121,9 @@ struct qn_state_transfer {
     struct state_transfer_donation donation;
     struct state_transfer_join join;
 };
+
+static_assert(sizeof(struct qn_state_transfer) <= QN_STATE_TRANSFER_BYTES,
+              "what the header says");
 
 static inline int state_transfer_send(struct qn_state_transfer *r, qn_node_t to,
                                       uint8_t kind, uint32_t attempt,
@@ -127,11 +145,22 @@ static inline bool state_transfer_silent(qn_time_t heard, qn_time_t now,
     return again && *late;
 }
 
+/** A callback lacks memory and changed nothing: is it to be called again? Yes
+ *  for QN_STATE_TRANSFER_SILENCE. @param since  Set at the first time; 0 before
+ *  and after. */
+static inline bool state_transfer_again(qn_time_t *since, qn_time_t now)
+{
+    *since = *since == 0 ? QN_MAX(now, (qn_time_t)1) : *since;
+    return now - *since < QN_STATE_TRANSFER_SILENCE;
+}
+
 /* state_transfer_donor.c */
 void state_transfer_donor_told(struct qn_state_transfer *r, qn_node_t from,
                                const struct state_transfer_head *h,
                                qn_time_t now);
 void state_transfer_donor_end(struct qn_state_transfer *r);
+/** The state is about to be replaced: a cut of it is given up. */
+void state_transfer_donor_replaced(struct qn_state_transfer *r);
 qn_time_t state_transfer_donor_turn(struct qn_state_transfer *r, qn_time_t now);
 
 /* state_transfer.c */

@@ -25,71 +25,35 @@
  * A complete snapshot is installed as soon as the machine is between two slots.
  * If this replica has caught up otherwise meanwhile, the snapshot is discarded.
  */
-#include "core/base/bits.h"
-#include "kvs/snapshot/state_transfer_internal.h"
-#include "kvs/store/snapshot_iter.h"
+#include "paxos/member/transfer/state_transfer_internal.h"
 
-#define PAUSE   (20 * QN_MS) /* after all donors failed: at first */
-#define RECLAIM 64u          /* blocks given back per chunk read */
+#define PAUSE (20 * QN_MS) /* after all donors failed: at first */
 
-static const char *const why_text[REJOIN_WHYS] = {
-    "it has no complete store itself",
-    "it serves another joiner",
-    "it has not reached that position",
-    "it gave up its cut of the store",
-    "it lacks memory for a snapshot",
-    "the joiner took no chunk for too long"};
-
-/* ---- the store that is being made ---- */
-
-static int on_meta(void *ctx, const struct qn_snapshot_meta *m)
-{
-    struct state_transfer_join *j = ctx;
-    const struct qn_store_opts o = {
-        .seed = m->seed, .dbs = m->dbs, .reuse_bytes = QN_STORE_REUSE};
-    if (m->resume.position < j->least) {
-        return QN_ESTALE; /* the log was truncated meanwhile */
-    }
-    j->meta = *m;
-    return qn_store_create(&j->store, &o);
-}
-
-static int on_entry(void *ctx, const struct qn_walked *w)
-{
-    struct state_transfer_join *j = ctx;
-    return qn_store_put_walked(j->store, w);
-}
-
-static int on_stripes(void *ctx, uint32_t first, uint32_t count,
-                      const qn_slot_t *stripe)
-{
-    struct state_transfer_join *j = ctx;
-    return qn_store_load_stripes(j->store, first, count, stripe);
-}
-
-/* The reader has counted entries and the store counts keys: equal numbers
- * show that no key came twice. */
-static bool store_is_whole(struct state_transfer_join *j)
-{
-    struct qn_store_stats st;
-    for (uint32_t db = 0; db < j->meta.dbs; db++) {
-        (void)qn_store_load_flushed(j->store, db, j->meta.flushed[db]);
-    }
-    qn_store_stats(j->store, &st);
-    return st.keys == j->meta.keys && st.logical_bytes == j->meta.logical_bytes;
-}
+static const char *const why_text[TRANSFER_WHYS] = {
+    "it has no complete state itself",  "it serves another joiner",
+    "it has not reached that position", "it gave up its cut of the state",
+    "it lacks memory for a snapshot",   "the joiner took no chunk for too long",
+    "its state cannot be given",        "it leads, and would have to pause"};
 
 /* Discard what this attempt has brought. */
 static void join_clear(struct qn_state_transfer *r)
 {
     struct state_transfer_join *j = &r->join;
-    qn_snapshot_reader_fini(&j->reader);
-    j->reader = (struct qn_snapshot_reader){0};
-    if (j->store != NULL) {
-        r->o.ops.discard(r->o.ops.ctx, j->store);
-        j->store = NULL;
+    if (j->building) {
+        r->o.user.abandon(r->o.user.ctx);
     }
+    j->reader = (struct qn_chunk_reader){0};
+    j->building = j->known = j->checked = false;
+    j->short_since = 0;
     j->head = j->tail = 0;
+}
+
+/* A callback has failed, at this member or at the donor. */
+static void note_error(struct qn_state_transfer *r, int err, qn_node_t node)
+{
+    r->join.error = err;
+    r->join.error_node = node;
+    r->join.round_failed = true;
 }
 
 /* ---- donors ---- */
@@ -114,6 +78,23 @@ static qn_node_t choose(struct qn_state_transfer *r)
     return next_of(r, idle != 0 ? idle : left);
 }
 
+/* All donors were asked. @return when to ask again. */
+static qn_time_t next_round(struct qn_state_transfer *r, qn_time_t now)
+{
+    struct state_transfer_join *j = &r->join;
+    j->rounds = j->round_failed ? j->rounds + 1 : 0;
+    j->round_failed = false;
+    j->tried = 0;
+    if (r->o.rounds_max != 0 && j->rounds >= r->o.rounds_max) {
+        j->gave_up = true;
+        j->phase = TRANSFER_IDLE;
+        return QN_TIME_NEVER;
+    }
+    j->at = now + j->pause;
+    j->pause = QN_MIN(2 * j->pause, QN_STATE_TRANSFER_RETRY);
+    return j->at;
+}
+
 /* @return when to come again. */
 static qn_time_t ask_next(struct qn_state_transfer *r, qn_time_t now)
 {
@@ -123,20 +104,16 @@ static qn_time_t ask_next(struct qn_state_transfer *r, qn_time_t now)
     }
     qn_node_t to = choose(r);
     if (to == r->o.nodes) {
-        j->tried = 0;
-        j->at = now + j->pause;
-        j->pause = QN_MIN(2 * j->pause, QN_STATE_TRANSFER_RETRY);
-        return j->at;
+        return next_round(r, now);
     }
     j->donor = to;
     j->attempt++;
-    if (state_transfer_send(r, to, REJOIN_WANT, j->attempt, j->least) !=
+    if (state_transfer_send(r, to, TRANSFER_WANT, j->attempt, j->least) !=
         QN_OK) {
         j->tried |= UINT64_C(1) << to;
         return now;
     }
-    qn_snapshot_reader_init(&j->reader, r->o.nodes, r->o.config);
-    j->phase = REJOIN_READ;
+    j->phase = TRANSFER_READ;
     j->heard = now;
     j->late = false;
     j->read = j->taken = 0;
@@ -155,10 +132,10 @@ static void fail(struct qn_state_transfer *r, const char *why, qn_time_t now)
                r->o.self, j->donor, why, (unsigned long long)j->read, more);
     }
     j->failed++;
-    (void)state_transfer_send(r, j->donor, REJOIN_STOP, j->attempt, 0);
+    (void)state_transfer_send(r, j->donor, TRANSFER_STOP, j->attempt, 0);
     join_clear(r);
     j->tried |= UINT64_C(1) << j->donor;
-    j->phase = REJOIN_ASK;
+    j->phase = TRANSFER_ASK;
     j->at = now;
 }
 
@@ -174,8 +151,8 @@ static bool tell_taken(struct qn_state_transfer *r)
         j->read + QN_STATE_TRANSFER_QUEUE - QN_STATE_TRANSFER_WINDOW;
     uint64_t taken = QN_MIN(come, room);
     if (taken > j->taken) {
-        if (state_transfer_send(r, j->donor, REJOIN_TAKEN, j->attempt, taken) !=
-            QN_OK) {
+        if (state_transfer_send(r, j->donor, TRANSFER_TAKEN, j->attempt,
+                                taken) != QN_OK) {
             return false;
         }
         j->taken = taken;
@@ -188,7 +165,7 @@ static void on_chunk(struct qn_state_transfer *r, struct qn_slice chunk,
 {
     struct state_transfer_join *j = &r->join;
     if (j->tail - j->head == QN_STATE_TRANSFER_QUEUE ||
-        chunk.len > QN_SNAPSHOT_CHUNK || chunk.len == 0) {
+        chunk.len > QN_STATE_TRANSFER_CHUNK || chunk.len == 0) {
         fail(r, "it sent too many chunks, or one of a wrong size", now);
         return;
     }
@@ -207,16 +184,23 @@ void state_transfer_joiner_told(struct qn_state_transfer *r, qn_node_t from,
                                 struct qn_slice chunk, qn_time_t now)
 {
     struct state_transfer_join *j = &r->join;
-    if (j->phase != REJOIN_READ || from != j->donor ||
+    if (j->phase != TRANSFER_READ || from != j->donor ||
         h->attempt != j->attempt) {
         return;
     }
-    if (h->kind == REJOIN_CHUNK) {
+    if (h->kind == TRANSFER_CHUNK) {
         on_chunk(r, chunk, now);
     } else {
-        bool known = h->arg < REJOIN_WHYS;
-        fail(r, known ? why_text[h->arg] : "it refused", now);
-        if (h->arg == REJOIN_AGAIN || h->arg == REJOIN_LATE) {
+        const uint32_t why = (uint32_t)h->arg;
+        const int err = why == TRANSFER_MEMORY ? QN_ENOMEM
+                        : why == TRANSFER_FAILED
+                            ? -(int)(h->arg >> 32 & INT32_MAX)
+                            : QN_OK;
+        if (err != QN_OK) {
+            note_error(r, err, from);
+        }
+        fail(r, why < TRANSFER_WHYS ? why_text[why] : "it refused", now);
+        if (why == TRANSFER_AGAIN || why == TRANSFER_LATE) {
             /* The same donor may be asked again. */
             j->tried &= ~(UINT64_C(1) << from);
             j->at = now + PAUSE;
@@ -224,17 +208,77 @@ void state_transfer_joiner_told(struct qn_state_transfer *r, qn_node_t from,
     }
 }
 
-/* Read one received chunk. @return QN_OK, or the error of the reader. */
-static int read_one(struct state_transfer_join *j)
+/* The library's own state has come. @return QN_OK, or why not. */
+static const char *meet(struct qn_state_transfer *r)
 {
-    const struct qn_snapshot_sink sink = {on_meta, on_entry, on_stripes, j};
-    struct state_transfer_slot *from =
-        &j->queue[j->head++ % QN_STATE_TRANSFER_QUEUE];
-    int err = qn_snapshot_read(
-        &j->reader, (struct qn_slice){from->bytes, from->len}, &sink);
-    j->read++;
-    if (j->store != NULL) {
-        (void)qn_store_reclaim(j->store, RECLAIM); /* what splits have left */
+    struct state_transfer_join *j = &r->join;
+    if (qn_library_state_decode(&j->library, r->o.nodes, j->part) != QN_OK ||
+        j->library.resume.position != j->reader.position) {
+        return "the library's state is malformed, or of another group";
+    }
+    if (j->reader.position < j->least) {
+        return "the log now begins behind its position";
+    }
+    j->known = true;
+    return NULL;
+}
+
+/* Why a callback failed. */
+static const char *why_of(struct qn_state_transfer *r, int err)
+{
+    const char *why =
+        r->o.user.why != NULL ? r->o.user.why(r->o.user.ctx) : NULL;
+    return why != NULL ? why : qn_strerror(err);
+}
+
+/* Give the user what has come. @return QN_OK; QN_EAGAIN: in a later turn;
+ * others: the attempt has failed. */
+static int pass_on(struct qn_state_transfer *r, qn_time_t now)
+{
+    struct state_transfer_join *j = &r->join;
+    const struct qn_state_transfer_user *u = &r->o.user;
+    j->building = true;
+    int err = j->reader.kind == QN_CHUNK_END
+                  ? u->finish(u->ctx)
+                  : u->read(u->ctx, j->reader.position, j->part);
+    if (err == QN_ENOMEM && state_transfer_again(&j->short_since, now)) {
+        return QN_EAGAIN;
+    }
+    if (err != QN_OK) {
+        note_error(r, err, r->o.self);
+        fail(r, why_of(r, err), now);
+        return err;
+    }
+    j->short_since = 0;
+    return QN_OK;
+}
+
+/* Read one received chunk. @return as pass_on. */
+static int read_one(struct qn_state_transfer *r, qn_time_t now)
+{
+    struct state_transfer_join *j = &r->join;
+    const struct state_transfer_slot *from =
+        &j->queue[j->head % QN_STATE_TRANSFER_QUEUE];
+    const struct qn_slice chunk = {from->bytes, from->len};
+    int err = j->checked ? QN_OK : qn_chunk_read(&j->reader, chunk, &j->part);
+    if (err != QN_OK) {
+        fail(r, j->reader.why, now);
+        return err;
+    }
+    j->checked = true;
+    if (j->reader.kind != QN_CHUNK_LIBRARY) {
+        err = pass_on(r, now);
+    } else {
+        const char *why = meet(r);
+        if (why != NULL) {
+            fail(r, why, now);
+            return QN_ECORRUPT;
+        }
+    }
+    if (err == QN_OK) {
+        j->checked = false;
+        j->head++;
+        j->read++;
     }
     return err;
 }
@@ -242,25 +286,25 @@ static int read_one(struct state_transfer_join *j)
 static qn_time_t read_some(struct qn_state_transfer *r, qn_time_t now)
 {
     struct state_transfer_join *j = &r->join;
-    bool serving = r->o.ops.store(r->o.ops.ctx) != NULL;
+    bool serving = r->o.user.complete(r->o.user.ctx);
     uint32_t most = serving ? 1 : QN_STATE_TRANSFER_WINDOW;
+    int err = QN_OK;
     for (uint32_t i = 0; i < most && j->head != j->tail; i++) {
-        if (read_one(j) != QN_OK) {
-            fail(r, j->reader.why, now);
-            return now;
+        err = read_one(r, now);
+        if (err != QN_OK) {
+            break;
         }
     }
-    if (j->reader.complete) {
-        if (!store_is_whole(j)) {
-            fail(r, "a key came twice", now);
-            return now;
-        }
-        j->phase = REJOIN_INSTALL;
+    if (j->phase != TRANSFER_READ) {
+        return now; /* it has failed */
+    }
+    if (err == QN_OK && j->reader.kind == QN_CHUNK_END) {
+        j->phase = TRANSFER_INSTALL;
         return now;
     }
     bool told = tell_taken(r);
     if (j->head != j->tail) {
-        return now;
+        return err == QN_EAGAIN ? now + QN_MS : now;
     }
     if (state_transfer_silent(j->heard, now, &j->late)) {
         fail(r, "no message for too long", now);
@@ -275,14 +319,15 @@ static qn_time_t read_some(struct qn_state_transfer *r, qn_time_t now)
 static void joined(struct qn_state_transfer *r, qn_time_t now)
 {
     struct state_transfer_join *j = &r->join;
-    j->store = NULL;
     j->joined++;
+    j->error = QN_OK;
+    j->rounds = 0;
     qn_log(QN_LOG_INFO,
-           "replica %u: installed a snapshot of slot %llu with %llu keys from "
+           "replica %u: installed a snapshot of slot %llu with %llu bytes from "
            "replica %u "
            "after %llu ms and %llu failed attempts",
-           r->o.self, (unsigned long long)j->meta.resume.position,
-           (unsigned long long)j->meta.keys, j->donor,
+           r->o.self, (unsigned long long)j->library.resume.position,
+           (unsigned long long)j->reader.bytes, j->donor,
            (unsigned long long)((now - j->began) / QN_MS),
            (unsigned long long)j->failed);
 }
@@ -290,32 +335,36 @@ static void joined(struct qn_state_transfer *r, qn_time_t now)
 static qn_time_t install(struct qn_state_transfer *r, qn_time_t now)
 {
     struct state_transfer_join *j = &r->join;
-    int err = r->o.ops.install(r->o.ops.ctx, j->store, &j->meta, now);
+    int err = r->o.ops.resume(r->o.ops.ctx, &j->library, now);
     if (err == QN_EAGAIN) {
         return now;
     }
     if (err != QN_OK && err != QN_ESTALE) {
+        note_error(r, err, r->o.self);
         fail(r, "it contradicts the state of this replica", now);
         return now;
     }
     if (err == QN_OK) {
+        state_transfer_donor_replaced(r);
+        r->o.user.install(r->o.user.ctx, j->library.resume.position);
+        j->building = false; /* it is the user's state now */
         joined(r, now);
     }
     join_clear(r);
-    j->phase = REJOIN_IDLE;
+    j->phase = TRANSFER_IDLE;
     return QN_TIME_NEVER;
 }
 
 static qn_time_t join_turn(struct qn_state_transfer *r, qn_time_t now)
 {
     switch (r->join.phase) {
-    case REJOIN_IDLE:
+    case TRANSFER_IDLE:
         break;
-    case REJOIN_ASK:
+    case TRANSFER_ASK:
         return ask_next(r, now);
-    case REJOIN_READ:
+    case TRANSFER_READ:
         return read_some(r, now);
-    case REJOIN_INSTALL:
+    case TRANSFER_INSTALL:
         return install(r, now);
     }
     return QN_TIME_NEVER;
@@ -328,12 +377,17 @@ void qn_state_transfer_begin(struct qn_state_transfer *r, qn_slot_t position,
 {
     struct state_transfer_join *j = &r->join;
     j->least = QN_MAX(j->least, position);
-    if (j->phase == REJOIN_IDLE) {
-        j->phase = REJOIN_ASK;
+    if (j->gave_up) {
+        return;
+    }
+    if (j->phase == TRANSFER_IDLE) {
+        j->phase = TRANSFER_ASK;
         j->at = j->began = now;
         j->pause = PAUSE;
         j->tried = j->failed = 0;
-    } else if (j->store != NULL && j->meta.resume.position < j->least) {
+        j->rounds = 0;
+        j->round_failed = false;
+    } else if (j->known && j->reader.position < j->least) {
         fail(r, "the log now begins behind its position", now);
         j->tried = 0;
     }
@@ -342,20 +396,21 @@ void qn_state_transfer_begin(struct qn_state_transfer *r, qn_slot_t position,
 void qn_state_transfer_forget(struct qn_state_transfer *r)
 {
     struct state_transfer_join *j = &r->join;
-    if (j->phase == REJOIN_READ) {
-        (void)state_transfer_send(r, j->donor, REJOIN_STOP, j->attempt, 0);
+    if (j->phase == TRANSFER_READ) {
+        (void)state_transfer_send(r, j->donor, TRANSFER_STOP, j->attempt, 0);
     }
     join_clear(r);
-    j->phase = REJOIN_IDLE;
+    j->phase = TRANSFER_IDLE;
     j->least = 0;
+    j->gave_up = false;
 }
 
 bool qn_state_transfer_on_message(struct qn_state_transfer *r, qn_node_t from,
                                   struct qn_slice bytes, qn_time_t now)
 {
     struct state_transfer_head h;
-    if (bytes.len == 0 || bytes.data[0] < REJOIN_WANT ||
-        bytes.data[0] > REJOIN_CHUNK) {
+    if (bytes.len == 0 || bytes.data[0] < TRANSFER_WANT ||
+        bytes.data[0] > TRANSFER_CHUNK) {
         return false;
     }
     if (bytes.len < sizeof h || from >= r->o.nodes) {
@@ -363,7 +418,7 @@ bool qn_state_transfer_on_message(struct qn_state_transfer *r, qn_node_t from,
     }
     memcpy(&h, bytes.data, sizeof h);
     struct qn_slice rest = {bytes.data + sizeof h, bytes.len - sizeof h};
-    if (h.kind == REJOIN_CHUNK || h.kind == REJOIN_REFUSE) {
+    if (h.kind == TRANSFER_CHUNK || h.kind == TRANSFER_REFUSE) {
         state_transfer_joiner_told(r, from, &h, rest, now);
     } else {
         state_transfer_donor_told(r, from, &h, now);
@@ -378,8 +433,7 @@ void qn_state_transfer_peer_down(struct qn_state_transfer *r, qn_node_t peer,
     if (r->donation.state != GIFT_NONE && r->donation.to == peer) {
         state_transfer_donor_end(r);
     }
-    if (r->join.phase == REJOIN_READ && r->join.donor == peer &&
-        !r->join.reader.complete) {
+    if (r->join.phase == TRANSFER_READ && r->join.donor == peer) {
         fail(r, "it has ended", now);
     }
 }
@@ -388,7 +442,7 @@ void qn_state_transfer_peer_up(struct qn_state_transfer *r, qn_node_t peer)
 {
     r->down &= ~(UINT64_C(1) << peer);
     r->join.tried &= ~(UINT64_C(1) << peer);
-    if (r->join.phase == REJOIN_ASK) {
+    if (r->join.phase == TRANSFER_ASK) {
         r->join.at = 0;
     }
 }
@@ -400,35 +454,33 @@ qn_time_t qn_state_transfer_turn(struct qn_state_transfer *r, qn_time_t now)
     return QN_MIN(give, join);
 }
 
+bool qn_state_transfer_pauses(const struct qn_state_transfer *r)
+{
+    return r->o.user.no_cut && r->donation.state == GIFT_UNDER_WAY;
+}
+
 void qn_state_transfer_status(const struct qn_state_transfer *r,
                               struct qn_state_transfer_status *out)
 {
     const struct state_transfer_join *j = &r->join;
     const struct state_transfer_donation *g = &r->donation;
-    bool reading = j->phase == REJOIN_READ || j->phase == REJOIN_INSTALL;
-    struct qn_store *s = r->o.ops.store(r->o.ops.ctx);
-    struct qn_snapshot_iter_facts cut = {0};
-    struct qn_store_stats st = {0};
-    if (s != NULL) {
-        (void)qn_snapshot_iter_facts(s, &cut);
-        qn_store_stats(s, &st);
-    }
+    bool reading = j->phase == TRANSFER_READ || j->phase == TRANSFER_INSTALL;
     *out = (struct qn_state_transfer_status){
-        .joining = j->phase != REJOIN_IDLE,
-        .comes = j->store != NULL,
-        .position = j->store != NULL ? j->meta.resume.position : 0,
+        .joining = j->phase != TRANSFER_IDLE,
+        .comes = j->known,
+        .position = j->known ? j->reader.position : 0,
         .giving = g->state != GIFT_NONE,
         .donor = reading ? j->donor : r->o.nodes,
         .joiner = g->state != GIFT_NONE ? g->to : r->o.nodes,
-        .keys = j->reader.keys,
-        .keys_total = j->reader.keys_said,
+        .chunks = j->phase == TRANSFER_IDLE ? 0 : j->read,
         .joined = j->joined,
         .given = g->given,
         .attempts = j->attempt,
-        .cut_bytes = cut.held_bytes,
-        .cut_bytes_max = g->state == GIFT_UNDER_WAY ? g->held_max : 0,
-        .cut_bytes_most = st.cut_bytes_most,
-        .cuts_anew = g->anew,
+        .anew = g->anew,
+        .error = j->error,
+        .error_node = j->error_node,
+        .gave_up = j->gave_up,
+        .give_error = g->error,
     };
 }
 
@@ -436,11 +488,15 @@ int qn_state_transfer_create(struct qn_state_transfer **out,
                              const struct qn_state_transfer_opts *o)
 {
     QN_ASSERT(o->self < o->nodes && o->nodes <= QN_NODES_MAX);
-    struct qn_state_transfer *r = calloc(1, sizeof *r);
+    const struct qn_alloc *alloc =
+        o->alloc != NULL ? o->alloc : &qn_alloc_malloc;
+    struct qn_state_transfer *r = alloc->resize(alloc->ctx, NULL, sizeof *r);
     if (r == NULL) {
         return QN_ENOMEM;
     }
+    memset(r, 0, sizeof *r);
     r->o = *o;
+    r->o.alloc = alloc;
     r->down = UINT64_C(1) << o->self;
     r->join.donor = o->self;
     *out = r;
@@ -454,5 +510,5 @@ void qn_state_transfer_destroy(struct qn_state_transfer *r)
     }
     state_transfer_donor_end(r);
     join_clear(r);
-    free(r);
+    (void)r->o.alloc->resize(r->o.alloc->ctx, r, 0);
 }

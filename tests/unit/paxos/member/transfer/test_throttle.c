@@ -1,4 +1,4 @@
-#include "kvs/snapshot/throttle.h"
+#include "paxos/member/transfer/throttle.h"
 
 #include "tests/support/test.h"
 

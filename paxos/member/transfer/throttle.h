@@ -1,5 +1,5 @@
-#ifndef QN_KVS_SNAPSHOT_THROTTLE_H
-#define QN_KVS_SNAPSHOT_THROTTLE_H
+#ifndef QN_PAXOS_MEMBER_TRANSFER_THROTTLE_H
+#define QN_PAXOS_MEMBER_TRANSFER_THROTTLE_H
 
 /**
  * How much of a loop's time goes to background work that no client waits for:

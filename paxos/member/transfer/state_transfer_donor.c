@@ -1,71 +1,89 @@
 /*
- * The donor: one donation at a time, from a cut of its store.
+ * The donor: one donation at a time, from a cut of the user's state.
  *
  * WANT is recorded; the cut begins in a turn, between two slots. Each turn
  * makes a few chunks while fewer than WINDOW of them are on their way. A chunk
  * that the channel refuses is kept and sent again in the turn after the next,
  * so that the protocol's own messages find room in between. The cut ends with
- * the last chunk made, which says so: the donor waits for nothing after that.
+ * the last chunk sent, which says so: the donor waits for nothing after that.
  *
  * Clients come first: while the donor has any, it gives a third of its time
- * (kvs/snapshot/throttle.h), and on shared cores the joiner is slowed by the
- * same. But writes wait when the leader has decided as far as the hold allows
- * (paxos/flow/flow.h), and the old versions kept are bounded: before either
- * bound is reached the donor hurries. Old versions may take as many bytes as
- * the log. So writes that the log still holds for the joiner are no reason to
- * begin again.
+ * (throttle.h), and on shared cores the joiner is slowed by the same. But
+ * writes wait when the leader has decided as far as the hold allows
+ * (paxos/flow/flow.h), and what the user spends on a cut is bounded: before
+ * either bound is reached the donor hurries.
  *
  * A new WANT of the same joiner replaces the donation under way: the joiner has
  * given that one up, or is a new incarnation. Messages of an older attempt are
  * dropped.
  */
-#include "kvs/snapshot/state_transfer_internal.h"
-#include "kvs/store/snapshot_iter.h"
-#include "paxos/flow/flow.h"
+#include <assert.h>
 
-#define USED_FREE 25u /* % of the old versions: no hurry yet */
+#include "paxos/flow/flow.h"
+#include "paxos/member/transfer/state_transfer_internal.h"
+
+#define USED_FREE 25u /* % of what a cut may cost: no hurry yet */
+
+static_assert(QN_LIBRARY_STATE_MAX <= QN_STATE_TRANSFER_CONTENT,
+              "the library's state is one chunk");
 
 /* The joiner needs nothing more from this donor. */
 static bool all_sent(const struct state_transfer_donation *g)
 {
-    return g->writer.ended && g->chunk_len == 0;
-}
-
-static struct qn_store *own_store(struct qn_state_transfer *r)
-{
-    return r->o.ops.store(r->o.ops.ctx);
+    return g->ended && g->chunk_len == 0;
 }
 
 /* The one place where a cut ends. */
 void state_transfer_donor_end(struct qn_state_transfer *r)
 {
     struct state_transfer_donation *g = &r->donation;
-    struct qn_store *s = own_store(r);
-    if (g->state == GIFT_UNDER_WAY && s != NULL) {
-        qn_snapshot_iter_end(s);
-    }
-    if (g->state == GIFT_UNDER_WAY && !all_sent(g) &&
-        r->o.ops.release != NULL) {
-        r->o.ops.release(r->o.ops.ctx, g->to);
+    if (g->state == GIFT_UNDER_WAY) {
+        r->o.user.end(r->o.user.ctx);
+        if (!all_sent(g) && r->o.ops.release != NULL) {
+            r->o.ops.release(r->o.ops.ctx, g->to);
+        }
     }
     g->state = GIFT_NONE;
     g->chunk_len = 0;
     g->stood_back = false;
 }
 
-static void give_up(struct qn_state_transfer *r, enum state_transfer_why why)
+static void refuse(struct qn_state_transfer *r, uint64_t arg)
 {
     struct state_transfer_donation *g = &r->donation;
     /* If the channel is full, the joiner learns it from the silence. */
-    (void)state_transfer_send(r, g->to, REJOIN_REFUSE, g->attempt, why);
+    (void)state_transfer_send(r, g->to, TRANSFER_REFUSE, g->attempt, arg);
     state_transfer_donor_end(r);
 }
 
-/* The cut was given up: it held too much, or memory was short. */
+static void give_up(struct qn_state_transfer *r, enum state_transfer_why why)
+{
+    refuse(r, why);
+}
+
+/* The cut was given up: it cost too much, or its state was replaced. */
 static void anew(struct qn_state_transfer *r)
 {
     r->donation.anew++;
-    give_up(r, REJOIN_AGAIN);
+    give_up(r, TRANSFER_AGAIN);
+}
+
+void state_transfer_donor_replaced(struct qn_state_transfer *r)
+{
+    if (r->donation.state == GIFT_UNDER_WAY) {
+        anew(r);
+    }
+}
+
+/* A callback has failed. */
+static void failed(struct qn_state_transfer *r, int err)
+{
+    r->donation.error = err;
+    if (err == QN_ENOMEM) {
+        give_up(r, TRANSFER_MEMORY);
+    } else {
+        refuse(r, TRANSFER_FAILED | (uint64_t) - (int64_t)err << 32);
+    }
 }
 
 static void on_want(struct qn_state_transfer *r, qn_node_t from,
@@ -73,8 +91,8 @@ static void on_want(struct qn_state_transfer *r, qn_node_t from,
 {
     struct state_transfer_donation *g = &r->donation;
     if (g->state != GIFT_NONE && g->to != from) {
-        (void)state_transfer_send(r, from, REJOIN_REFUSE, h->attempt,
-                                  REJOIN_BUSY);
+        (void)state_transfer_send(r, from, TRANSFER_REFUSE, h->attempt,
+                                  TRANSFER_BUSY);
         return;
     }
     state_transfer_donor_end(r);
@@ -92,42 +110,20 @@ void state_transfer_donor_told(struct qn_state_transfer *r, qn_node_t from,
                                qn_time_t now)
 {
     struct state_transfer_donation *g = &r->donation;
-    if (h->kind == REJOIN_WANT) {
+    if (h->kind == TRANSFER_WANT) {
         on_want(r, from, h, now);
         return;
     }
     if (g->state == GIFT_NONE || g->to != from || g->attempt != h->attempt) {
         return;
     }
-    if (h->kind == REJOIN_STOP) {
+    if (h->kind == TRANSFER_STOP) {
         state_transfer_donor_end(r);
     } else if (h->arg > g->taken && h->arg <= g->sent) {
         g->taken = h->arg;
         g->heard = now;
         g->late = false;
     }
-}
-
-/* ---- a cut as the source of chunks ---- */
-
-static int cut_peek(void *ctx, struct qn_walked *w)
-{
-    return qn_snapshot_iter_peek(own_store(ctx), w);
-}
-
-static void cut_next(void *ctx)
-{
-    struct qn_state_transfer *r = ctx;
-    r->donation.keys++;
-    qn_snapshot_iter_next(own_store(r));
-}
-
-static const qn_slot_t *cut_stripes(void *ctx)
-{
-    struct qn_snapshot_iter_facts f;
-    bool active = qn_snapshot_iter_facts(own_store(ctx), &f);
-    QN_ASSERT(active); /* peek has just said that all were met */
-    return f.stripe;
 }
 
 static qn_time_t cpu_of(const struct qn_state_transfer *r)
@@ -138,10 +134,7 @@ static qn_time_t cpu_of(const struct qn_state_transfer *r)
 /* The part that is sent, of QN_HOLD_DONE. */
 static uint64_t done_of(const struct state_transfer_donation *g)
 {
-    uint64_t keys = QN_MIN(g->keys, g->meta.keys);
-    return g->meta.keys == 0 || all_sent(g)
-               ? QN_HOLD_DONE
-               : keys * QN_HOLD_DONE / g->meta.keys;
+    return all_sent(g) ? QN_HOLD_DONE : g->progress.done;
 }
 
 /* Keep the log behind the cut; more of it as the snapshot is sent. */
@@ -149,61 +142,108 @@ static void hold(struct qn_state_transfer *r)
 {
     const struct state_transfer_donation *g = &r->donation;
     if (r->o.ops.hold != NULL) {
-        r->o.ops.hold(r->o.ops.ctx, g->to, g->meta.resume.position,
+        r->o.ops.hold(r->o.ops.ctx, g->to, g->library.resume.position,
                       (uint32_t)done_of(g));
     }
 }
 
+/* Ask how far the cut is. @return QN_OK; QN_EABORTED. */
+static int look(struct qn_state_transfer *r)
+{
+    struct qn_state_transfer_progress p = {0};
+    int err = r->o.user.progress != NULL ? r->o.user.progress(r->o.user.ctx, &p)
+                                         : QN_OK;
+    if (err == QN_OK) {
+        p.done = QN_MIN(p.done, QN_HOLD_DONE);
+        r->donation.progress = p;
+    }
+    return err;
+}
+
+/* Must this member go on applying, though it would have to pause? */
+static bool may_not_pause(const struct qn_state_transfer *r)
+{
+    return r->o.user.no_cut && r->o.ops.may_pause != NULL &&
+           !r->o.ops.may_pause(r->o.ops.ctx);
+}
+
 /* The one place where a cut begins. @return false: not now, or refused. */
-static bool begin(struct qn_state_transfer *r, struct qn_store *s,
-                  qn_time_t now)
+static bool begin(struct qn_state_transfer *r, qn_time_t now)
 {
     struct state_transfer_donation *g = &r->donation;
-    struct qn_snapshot_meta *m = &g->meta;
-    struct qn_store_stats st;
-    struct qn_snapshot_iter_facts f;
-    if (!r->o.ops.facts(r->o.ops.ctx, m)) {
+    if (!r->o.ops.cut(r->o.ops.ctx, &g->library)) {
         return false;
     }
-    if (m->resume.position < g->least) {
-        give_up(r, REJOIN_BEHIND);
+    const qn_slot_t position = g->library.resume.position;
+    if (position < g->least) {
+        give_up(r, TRANSFER_BEHIND);
         return false;
     }
-    qn_store_stats(s, &st);
-    g->held_max = QN_MAX(r->o.log_bytes, st.logical_bytes / 4);
-    if (qn_snapshot_iter_begin(s, m->resume.position, g->held_max) != QN_OK) {
-        give_up(r, REJOIN_MEMORY);
+    int err = r->o.user.begin(r->o.user.ctx, position);
+    if (err != QN_OK) {
+        if (err != QN_EAGAIN) {
+            failed(r, err);
+        }
         return false;
     }
-    qn_snapshot_iter_facts(s, &f);
-    m->dbs = f.dbs;
-    m->seed = f.seed;
-    m->keys = f.keys;
-    m->logical_bytes = f.logical_bytes;
-    memcpy(m->flushed, f.flushed, f.dbs * sizeof f.flushed[0]);
-    qn_snapshot_writer_init(&g->writer, m);
     qn_throttle_begin(&g->pace, now, cpu_of(r));
-    g->keys = 0;
-    g->hurries = false;
+    g->made = 0;
+    g->content = 0;
+    g->short_since = 0;
+    g->ended = g->hurries = false;
     g->state = GIFT_UNDER_WAY;
+    (void)look(r);
     hold(r);
     return true;
 }
 
-/* Make the next chunk. @return QN_OK: it is ready to be sent; QN_EAGAIN:
- * later; others: the donation was given up. */
-static int make(struct qn_state_transfer *r)
+/* Fill the content of the next chunk. @return QN_OK, or as `next`. */
+static int fill(struct qn_state_transfer *r, uint8_t *content, size_t *len,
+                enum qn_chunk_kind *kind)
 {
     struct state_transfer_donation *g = &r->donation;
-    const struct qn_snapshot_source source = {cut_peek, cut_next, cut_stripes,
-                                              r};
+    if (g->made == 0) {
+        *kind = QN_CHUNK_LIBRARY;
+        *len = qn_library_state_encode(&g->library, content);
+        return QN_OK;
+    }
+    *kind = QN_CHUNK_CONTENT;
     int err =
-        qn_snapshot_write(&g->writer, &source, g->chunk.bytes, &g->chunk_len);
+        r->o.user.next(r->o.user.ctx, content, QN_STATE_TRANSFER_CONTENT, len);
     if (err == QN_OK) {
-        g->chunk.head = (struct state_transfer_head){.kind = REJOIN_CHUNK,
+        QN_ASSERT(*len != 0 && *len <= QN_STATE_TRANSFER_CONTENT);
+        g->content += *len;
+    } else if (err == QN_ENOENT) {
+        *kind = QN_CHUNK_END;
+        *len = sizeof g->content;
+        memcpy(content, &g->content, *len);
+        g->ended = true;
+        err = QN_OK;
+    }
+    return err;
+}
+
+/* Make the next chunk. @return QN_OK: it is ready to be sent; QN_EAGAIN:
+ * later; others: the donation was given up. */
+static int make(struct qn_state_transfer *r, qn_time_t now)
+{
+    struct state_transfer_donation *g = &r->donation;
+    enum qn_chunk_kind kind;
+    size_t len = 0;
+    int err = fill(r, g->chunk.bytes + QN_STATE_TRANSFER_HEAD, &len, &kind);
+    if (err == QN_OK) {
+        g->short_since = 0;
+        g->chunk.head = (struct state_transfer_head){.kind = TRANSFER_CHUNK,
                                                      .attempt = g->attempt};
-    } else if (err != QN_EAGAIN) {
+        g->chunk_len = qn_chunk_seal(g->chunk.bytes, kind, g->made++,
+                                     g->library.resume.position, len);
+        (void)look(r); /* the next turn finds out what it says */
+    } else if (err == QN_ENOMEM && state_transfer_again(&g->short_since, now)) {
+        err = QN_EAGAIN;
+    } else if (err == QN_EABORTED) {
         anew(r);
+    } else if (err != QN_EAGAIN) {
+        failed(r, err);
     }
     return err;
 }
@@ -229,17 +269,13 @@ static bool send_chunk(struct qn_state_transfer *r)
 
 /* True if writes wait for this snapshot, or soon will: the leader has decided
  * three quarters of what the hold allows for the part sent. Or a larger part
- * of the old versions is used up than of the snapshot is made. */
-static bool hurries(struct qn_state_transfer *r, struct qn_store *s)
+ * of what the cut may cost is used up than of the snapshot is made. */
+static bool hurries(struct qn_state_transfer *r)
 {
     const struct state_transfer_donation *g = &r->donation;
-    const struct qn_snapshot_meta *m = &g->meta;
-    struct qn_snapshot_iter_facts f = {0};
-    (void)qn_snapshot_iter_facts(s, &f);
-    uint64_t log = r->o.ops.log_used(r->o.ops.ctx, m->resume.position);
+    uint64_t log = r->o.ops.log_used(r->o.ops.ctx, g->library.resume.position);
     return 4 * log > 3 * qn_flow_hold_mark(100, done_of(g)) ||
-           100 * f.held_bytes / g->held_max >
-               USED_FREE + 50 * g->keys / QN_MAX(m->keys, 1);
+           g->progress.used > USED_FREE + 50 * g->progress.done / QN_HOLD_DONE;
 }
 
 /* Give some chunks. @return when to continue. */
@@ -251,8 +287,11 @@ static qn_time_t give(struct qn_state_transfer *r, uint32_t most, qn_time_t now)
             return g->heard +
                    QN_STATE_TRANSFER_SILENCE; /* or when TAKEN comes */
         }
-        int err = g->chunk_len != 0 ? QN_OK : make(r);
+        int err = g->chunk_len != 0 ? QN_OK : make(r, now);
         if (err != QN_OK) {
+            if (err == QN_EAGAIN && g->short_since != 0) {
+                return now + QN_MS;
+            }
             return err == QN_EAGAIN ? now : QN_TIME_NEVER;
         }
         if (!send_chunk(r)) {
@@ -267,8 +306,7 @@ static qn_time_t give(struct qn_state_transfer *r, uint32_t most, qn_time_t now)
 }
 
 /* A turn's share, if it is due. @return when to continue. */
-static qn_time_t give_share(struct qn_state_transfer *r, struct qn_store *s,
-                            qn_time_t now)
+static qn_time_t give_share(struct qn_state_transfer *r, qn_time_t now)
 {
     struct state_transfer_donation *g = &r->donation;
     if (g->stood_back) {
@@ -281,7 +319,7 @@ static qn_time_t give_share(struct qn_state_transfer *r, struct qn_store *s,
     if (at > now && !g->hurries) {
         return at;
     }
-    g->hurries = r->o.ops.cpu == NULL || hurries(r, s);
+    g->hurries = r->o.ops.cpu == NULL || hurries(r);
     bool most = g->hurries || qn_throttle_alone(&g->pace);
     at = give(r, most ? QN_STATE_TRANSFER_GIVE : 1, now);
     qn_time_t rested = qn_throttle_worked(&g->pace, now, cpu_of(r) - cpu);
@@ -294,16 +332,19 @@ qn_time_t state_transfer_donor_turn(struct qn_state_transfer *r, qn_time_t now)
     if (g->state == GIFT_NONE) {
         return QN_TIME_NEVER;
     }
-    struct qn_store *s = own_store(r);
-    if (s == NULL) {
-        give_up(r, REJOIN_LOADING);
+    if (!r->o.user.complete(r->o.user.ctx)) {
+        give_up(r, TRANSFER_LOADING);
         return QN_TIME_NEVER;
     }
-    if (g->state == GIFT_WANTED && !begin(r, s, now)) {
+    if (may_not_pause(r)) {
+        give_up(r, TRANSFER_LEADS);
+        return QN_TIME_NEVER;
+    }
+    if (g->state == GIFT_WANTED && !begin(r, now)) {
         return g->state == GIFT_WANTED ? now : QN_TIME_NEVER;
     }
-    if (!qn_snapshot_iter_active(s)) {
-        anew(r); /* also when the store has been replaced */
+    if (look(r) != QN_OK) {
+        anew(r);
         return QN_TIME_NEVER;
     }
     if (state_transfer_silent(g->heard, now, &g->late)) {
@@ -315,9 +356,9 @@ qn_time_t state_transfer_donor_turn(struct qn_state_transfer *r, qn_time_t now)
                    r->o.self, g->to, (unsigned long long)g->taken,
                    (unsigned long long)g->sent, more);
         }
-        give_up(r, REJOIN_LATE); /* the joiner finds the message when it
+        give_up(r, TRANSFER_LATE); /* the joiner finds the message when it
                                     resumes */
         return QN_TIME_NEVER;
     }
-    return g->late ? now : give_share(r, s, now);
+    return g->late ? now : give_share(r, now);
 }

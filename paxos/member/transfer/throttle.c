@@ -8,7 +8,7 @@
  * sleep for other reasons, such as a full window. A period with a rest can, by
  * the time at which the rest ended.
  */
-#include "kvs/snapshot/throttle.h"
+#include "paxos/member/transfer/throttle.h"
 
 static void period_begin(struct qn_throttle *p, qn_time_t now, qn_time_t cpu)
 {
