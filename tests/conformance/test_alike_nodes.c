@@ -12,13 +12,14 @@
 #include "core/base/bits.h"
 #include "core/coll/coll.h"
 #include "tests/conformance/board.h"
+#include "tests/support/alike_program.h"
 
-#define NODES_MAX  BOARD_NODES_MAX
-#define OPERATIONS 105u /* of the program */
-#define WINDOW     4u
-#define WORDS_MAX  12u /* of a member's part */
-#define BYTES_MAX  (NODES_MAX * 8u * (WORDS_MAX + 1))
-#define POINTS     6u /* where a node may end */
+#define NODES_MAX   BOARD_NODES_MAX
+#define OPERATIONS  105u /* of the program */
+#define LONG_LENGTH 14u  /* the same, if it has long payloads */
+#define WINDOW      4u
+#define BYTES_MAX   (NODES_MAX * 8u * (ALIKE_SHORT_MAX + 1))
+#define POINTS      6u /* where a node may end */
 
 enum point { COMBINING, STARTED, POLLED, FLUSHED, LEFT, ENTERED };
 
@@ -26,6 +27,8 @@ struct plan {
     struct board *board;
     uint32_t n;
     bool processes;
+    uint32_t operations;
+    struct alike_program program;
     struct {
         enum point point;
         uint32_t at; /* the how-manieth time there; 0: it does not end */
@@ -38,8 +41,9 @@ struct node {
     struct qn_qp *qp[QN_NODES_MAX];
     struct qn_coll *c;
     uint32_t passed[POINTS];
-    uint32_t ended; /* operations */
-    uint64_t out[WINDOW][NODES_MAX * WORDS_MAX];
+    uint32_t ended;      /* operations */
+    uint64_t *in, *want; /* [words] */
+    uint64_t *out;       /* [WINDOW][words] by number */
 };
 
 static _Thread_local struct node *combining; /* the node of this thread */
@@ -55,16 +59,6 @@ static void pass(struct node *n, enum point p)
 
 /* ---- the program ---- */
 
-/* Does not commute. */
-static void append(void *into, const void *from, uint32_t count)
-{
-    uint64_t *x = into;
-    const uint64_t *y = from;
-    for (uint32_t i = 0; i < count; i++) {
-        x[i] = x[i] * 31 + y[i];
-    }
-}
-
 static void add(void *into, const void *from, uint32_t count)
 {
     uint64_t *x = into;
@@ -76,29 +70,17 @@ static void add(void *into, const void *from, uint32_t count)
 }
 
 static const uint64_t none;
-static const struct qn_operator appending = {.combine = append,
-                                             .neutral = &none,
-                                             .bytes = 8},
-                                adding = {.combine = add,
-                                          .neutral = &none,
-                                          .bytes = 8,
-                                          .commutes = true};
+static const struct qn_operator adding = {
+    .combine = add, .neutral = &none, .bytes = 8, .commutes = true};
 
-static enum qn_coll_what what_of(uint32_t k)
+static uint32_t words_max(const struct node *n)
 {
-    return (enum qn_coll_what)(k % (QN_COLL_SCATTER + 1));
+    return n->plan->program.bytes_max / 8;
 }
 
-static uint32_t words_of(uint32_t k)
+static uint64_t *out_of(const struct node *n, uint32_t k)
 {
-    return what_of(k) == QN_COLL_COMMIT ? 1 : k * 5 % (WORDS_MAX + 1);
-}
-
-static uint64_t word_of(uint32_t k, qn_node_t v, uint32_t attempt, uint32_t i)
-{
-    const uint64_t x =
-        (((uint64_t)k * 64 + v) * 64 + attempt + 1) * 1000003u * (i + 1);
-    return what_of(k) == QN_COLL_COMMIT ? (x >> 7) % 8 != 0 : x;
+    return n->out + k % WINDOW * words_max(n);
 }
 
 /* The members of an attempt in order. @return how many. */
@@ -136,61 +118,27 @@ static uint32_t ran_in(const struct node *n, uint32_t k)
     return attempt;
 }
 
-static uint64_t combined(uint32_t k, uint64_t so_far, uint64_t word)
-{
-    return what_of(k) == QN_COLL_COMMIT ? (so_far & word)
-           : k % 2 == 0                 ? so_far + word
-                                        : so_far * 31 + word;
-}
-
 /* @return its words; 0: this node gets nothing. */
-static uint32_t expected(const struct node *n, uint32_t k, uint64_t *out)
+static uint32_t expected(const struct node *n, uint32_t k)
 {
-    const uint32_t attempt = ran_in(n, k), words = words_of(k);
-    const qn_node_t root = root_of(n, attempt), self = n->at.end->self;
-    const enum qn_coll_what what = what_of(k);
+    const uint32_t attempt = ran_in(n, k);
     qn_node_t member[NODES_MAX] = {0};
-    const uint32_t count = members_of(n, attempt, member);
-    if ((what == QN_COLL_REDUCE || what == QN_COLL_GATHER) && self != root) {
-        return 0;
-    }
-    for (uint32_t i = 0; i < words; i++) {
-        out[i] = word_of(k, root, attempt, i);
-    }
-    for (uint32_t rank = 0; rank < count; rank++) {
-        for (uint32_t i = 0; i < words; i++) {
-            const uint64_t word = word_of(k, member[rank], attempt, i);
-            if (what == QN_COLL_GATHER) {
-                out[rank * words + i] = word;
-            } else if (what == QN_COLL_SCATTER && member[rank] == self) {
-                out[i] = word_of(k, root, attempt, rank * words + i);
-            } else if (what == QN_COLL_REDUCE || what == QN_COLL_ALLREDUCE ||
-                       what == QN_COLL_COMMIT) {
-                out[i] = rank == 0 ? word : combined(k, out[i], word);
-            }
-        }
-    }
-    return what == QN_COLL_GATHER ? words * count : words;
+    const struct alike_party party = {.rank = member,
+                                      .members = members_of(n, attempt, member),
+                                      .root = root_of(n, attempt)};
+    return alike_expected(&n->plan->program, k, &party, attempt,
+                          n->at.end->self, n->want);
 }
 
 static bool start_some(struct node *n)
 {
     const uint32_t before = qn_coll_last(n->c);
     int rc = QN_OK;
-    while (qn_coll_last(n->c) < OPERATIONS && rc == QN_OK) {
+    while (qn_coll_last(n->c) < n->plan->operations && rc == QN_OK) {
         const uint32_t k = qn_coll_last(n->c) + 1;
-        const enum qn_coll_what what = what_of(k);
-        uint64_t in[NODES_MAX * WORDS_MAX];
-        for (uint32_t i = 0; i < QN_ARRAY_COUNT(in); i++) {
-            in[i] = word_of(k, n->at.end->self, n->at.attempt, i);
-        }
-        const bool bytes = what != QN_COLL_REDUCE && what != QN_COLL_ALLREDUCE;
-        const struct qn_coll_call call = {
-            .what = what,
-            .op = k % 2 == 0 ? &adding : &appending,
-            .in = in,
-            .out = n->out[k % WINDOW],
-            .count = bytes ? 8 * words_of(k) : words_of(k)};
+        const struct qn_coll_call call =
+            alike_call(&n->plan->program, k, n->at.end->self, n->at.attempt,
+                       n->in, out_of(n, k));
         rc = qn_coll_start(n->c, &call, NULL);
         QN_ASSERT(rc == QN_OK || rc == QN_EAGAIN || rc == QN_EPEERDEAD);
         if (rc == QN_OK) {
@@ -206,13 +154,11 @@ static bool look(struct node *n)
     const uint32_t before = n->ended;
     while (n->ended < qn_coll_last(n->c) &&
            qn_coll_state(n->c, n->ended + 1) == QN_OK) {
-        uint64_t want[NODES_MAX * WORDS_MAX];
-        const uint32_t words = expected(n, ++n->ended, want);
-        for (uint32_t i = 0; i < words; i++) {
-            QN_ASSERT(n->out[n->ended % WINDOW][i] == want[i]);
-        }
+        const uint32_t words = expected(n, ++n->ended);
+        QN_ASSERT(words == 0 || memcmp(out_of(n, n->ended), n->want,
+                                       words * sizeof *n->want) == 0);
     }
-    if (n->ended == OPERATIONS) {
+    if (n->ended == n->plan->operations) {
         board_say_done(&n->at);
     }
     return n->ended != before;
@@ -282,12 +228,18 @@ static int create(struct node *n)
                                    .up = &from,
                                    .qp = n->qp,
                                    .window = WINDOW,
-                                   .bytes_max = BYTES_MAX,
+                                   .bytes_max = n->plan->program.bytes_max,
                                    .view = 1,
                                    .alike = true};
     n->at.attempt = 1;
     n->at.in_view = true;
+    n->in = calloc(words_max(n), sizeof *n->in);
+    n->want = calloc(words_max(n), sizeof *n->want);
+    n->out = calloc(WINDOW * words_max(n), sizeof *n->out);
     combining = n;
+    if (n->in == NULL || n->want == NULL || n->out == NULL) {
+        return QN_ENOMEM;
+    }
     return qn_coll_create(&n->c, &o);
 }
 
@@ -331,9 +283,12 @@ static int node(struct qn_mesh_end *end, void *arg)
     int failed = create(n) != QN_OK;
     if (failed == 0) {
         run_node(n);
-        failed = n->ended != OPERATIONS;
+        failed = n->ended != n->plan->operations;
     }
     qn_coll_destroy(n->c);
+    free(n->in);
+    free(n->want);
+    free(n->out);
     free(n);
     return failed;
 }
@@ -358,12 +313,24 @@ static void run_on(const struct qn_transport *t, struct plan *plan)
     munmap(plan->board, sizeof *plan->board);
 }
 
+static struct plan plan_of(uint32_t n, bool processes, bool is_long)
+{
+    return (struct plan){
+        .n = n,
+        .processes = processes,
+        .operations = is_long ? LONG_LENGTH : OPERATIONS,
+        .program = {.seed = 1,
+                    .members = n,
+                    .bytes_max = is_long ? QN_COLL_PAYLOAD_MAX : BYTES_MAX,
+                    .adding = &adding}};
+}
+
 /* Each point with the first root, and with another node; then two at a time. */
 static void run(uint32_t n, bool processes)
 {
     static const uint32_t at[POINTS] = {6, 21, 50, 40, 1, 1};
     for (uint32_t i = 0; i < 2 * POINTS; i++) {
-        struct plan plan = {.n = n, .processes = processes};
+        struct plan plan = plan_of(n, processes, false);
         const enum point p = (enum point)(i % POINTS);
         const qn_node_t victim = i < POINTS ? 1 : 2 + i % (n - 2);
         plan.end[victim].point = p;
@@ -380,6 +347,23 @@ static void run(uint32_t n, bool processes)
     }
 }
 
+/* Payloads of up to 64 KiB through lanes of 16 cells: a node that ends between
+ * two polls has mostly sent a part of one. */
+static void run_long(uint32_t n, bool processes)
+{
+    static const uint32_t at[] = {
+        [COMBINING] = 2, [STARTED] = 4, [POLLED] = 200};
+    for (uint32_t p = COMBINING; p <= POLLED; p++) {
+        struct plan plan = plan_of(n, processes, true);
+        plan.end[1 + p % n].point = (enum point)p;
+        plan.end[1 + p % n].at = at[p];
+        FOR_EACH_TRANSPORT(t)
+        {
+            run_on(t, &plan);
+        }
+    }
+}
+
 Test(alike_threads, operations_end_alike_wherever_a_thread_ends, .timeout = 90)
 {
     run(5, false);
@@ -389,4 +373,16 @@ Test(alike_processes, operations_end_alike_wherever_a_process_is_killed,
      .timeout = 90)
 {
     run(4, true);
+}
+
+Test(alike_threads, long_operations_end_alike_where_a_thread_ends,
+     .timeout = 90)
+{
+    run_long(4, false);
+}
+
+Test(alike_processes, long_operations_end_alike_where_a_process_is_killed,
+     .timeout = 90)
+{
+    run_long(4, true);
 }

@@ -12,11 +12,12 @@
 #include "core/coll/sequenced_broadcast.h"
 #include "tests/conformance/board.h"
 
-#define NODES_MAX BOARD_NODES_MAX
-#define TARGET    60u /* submissions of each node */
-#define LOG_MAX   (NODES_MAX * TARGET)
-#define BYTES_MAX 200u
-#define POINTS    5u /* where a node may end */
+#define NODES_MAX   BOARD_NODES_MAX
+#define TARGET      60u /* submissions of each node */
+#define LOG_MAX     (NODES_MAX * TARGET)
+#define BYTES_MAX   200u
+#define LONG_TARGET 4u /* the same, if they have up to QN_SEQUENCE_LEN_MAX */
+#define POINTS      5u /* where a node may end */
 
 enum point { IN_DELIVERY, SUBMITTED, POLLED, LEFT, ENTERED };
 
@@ -31,6 +32,8 @@ struct plan {
     struct log_board *board;
     uint32_t n;
     bool processes;
+    bool is_ring; /* the first view */
+    uint32_t target, bytes_max;
     struct {
         enum point point;
         uint32_t at; /* the how-manieth time there; 0: it does not end */
@@ -45,7 +48,21 @@ struct node {
     struct qn_wiring *wiring;
     uint32_t passed[POINTS];
     uint32_t submitted;
+    uint8_t *msg; /* [bytes_max] */
 };
+
+static uint32_t length_of(const struct node *n, uint32_t word)
+{
+    const uint32_t longest = n->plan->bytes_max;
+    return longest == BYTES_MAX ? 4 + word % (longest - 4)
+           : word % 2 == 0      ? longest
+                                : 4 + word * 2654435761u % (longest - 4);
+}
+
+static uint8_t byte_of(uint32_t word, uint32_t i)
+{
+    return (uint8_t)(word * 31 + (word >> 16) + i + i / 251);
+}
 
 static void pass(struct node *n, enum point p)
 {
@@ -64,14 +81,17 @@ static void deliver(void *ctx, uint32_t number, const void *msg, size_t len)
     uint32_t word;
     memcpy(&word, msg, sizeof word);
     QN_ASSERT(number == b->delivered[self] + 1);
-    QN_ASSERT(len == 4 + word % (BYTES_MAX - 4));
+    QN_ASSERT(len == length_of(n, word));
+    for (uint32_t i = sizeof word; i < len; i++) {
+        QN_ASSERT(((const uint8_t *)msg)[i] == byte_of(word, i));
+    }
     pass(n, IN_DELIVERY);
     b->log[self][b->delivered[self]++] = word;
 }
 
 /* ---- views ---- */
 
-/* A tree, or every second time a ring, of the living, the root first. */
+/* A tree or a ring in turn, of the living, the root first. */
 static int wire(struct node *n, const struct qn_view *view)
 {
     qn_node_t node[NODES_MAX];
@@ -84,7 +104,7 @@ static int wire(struct node *n, const struct qn_view *view)
             node[count++] = v;
         }
     }
-    if (view->number % 2 != 0) {
+    if ((view->number % 2 == 0) == n->plan->is_ring) {
         int rc = qn_tree_build(&t, "binary", node, count);
         const struct qn_wiring_opts o = {.kind = QN_WIRING_ACKNOWLEDGED,
                                          .down = &t,
@@ -116,12 +136,15 @@ static int first_view(struct node *n)
     const struct qn_sequenced_broadcast_opts o = {.wiring = n->wiring,
                                                   .qp = n->qp,
                                                   .window = 8,
-                                                  .bytes_max = BYTES_MAX,
+                                                  .bytes_max =
+                                                      n->plan->bytes_max,
                                                   .views = &views,
                                                   .deliver = deliver,
                                                   .ctx = n};
     n->at.attempt = 1;
     n->at.in_view = true;
+    n->msg = malloc(n->plan->bytes_max);
+    rc = n->msg == NULL ? QN_ENOMEM : rc;
     return rc == QN_OK ? qn_sequenced_broadcast_create(&n->b, &o) : rc;
 }
 
@@ -164,13 +187,15 @@ static const struct board_user user = {
 
 static bool submit_some(struct node *n)
 {
-    uint8_t msg[BYTES_MAX] = {0};
     bool moved = false;
-    while (n->submitted < TARGET) {
+    while (n->submitted < n->plan->target) {
         const uint32_t word = n->at.end->self << 16 | (n->submitted + 1);
-        memcpy(msg, &word, sizeof word);
-        if (qn_sequenced_broadcast_submit(n->b, msg, 4 + word % (BYTES_MAX - 4),
-                                          NULL) != QN_OK) {
+        const uint32_t len = length_of(n, word);
+        memcpy(n->msg, &word, sizeof word);
+        for (uint32_t i = sizeof word; i < len; i++) {
+            n->msg[i] = byte_of(word, i);
+        }
+        if (qn_sequenced_broadcast_submit(n->b, n->msg, len, NULL) != QN_OK) {
             return moved;
         }
         n->submitted++;
@@ -187,7 +212,7 @@ static int run_node(struct node *n)
         moved = submit_some(n) || moved;
         moved = qn_sequenced_broadcast_poll(n->b) || moved;
         pass(n, POLLED);
-        if (qn_sequenced_broadcast_ended(n->b) == TARGET) {
+        if (qn_sequenced_broadcast_ended(n->b) == n->plan->target) {
             board_say_done(&n->at);
         }
         qn_doorbell_arm(&n->at.end->doorbell);
@@ -222,6 +247,7 @@ static int node(struct qn_mesh_end *end, void *arg)
     int failed = first_view(n) != QN_OK || run_node(n) != 0;
     qn_sequenced_broadcast_destroy(n->b);
     qn_wiring_destroy(n->wiring);
+    free(n->msg);
     free(n);
     return failed;
 }
@@ -247,7 +273,8 @@ static void check(const struct plan *plan, const char *name)
     }
     for (qn_node_t v = 0; v < plan->n; v++) {
         if (board_lives(&b->b, v)) {
-            cr_assert_eq(last[v], TARGET, "%s: all of source %u", name, v);
+            cr_assert_eq(last[v], plan->target, "%s: all of source %u", name,
+                         v);
             cr_assert_eq(memcmp(b->log[v], b->log[most],
                                 b->delivered[v] * sizeof(uint32_t)),
                          0, "%s: nodes %u and %u", name, v, most);
@@ -281,7 +308,10 @@ static void run(uint32_t n, bool processes)
 {
     static const uint32_t at[POINTS] = {37, 20, 50, 1, 1};
     for (uint32_t i = 0; i < 2 * POINTS; i++) {
-        struct plan plan = {.n = n, .processes = processes};
+        struct plan plan = {.n = n,
+                            .processes = processes,
+                            .target = TARGET,
+                            .bytes_max = BYTES_MAX};
         const enum point p = (enum point)(i % POINTS);
         const qn_node_t victim = i < POINTS ? 0 : 1 + i % (n - 1);
         plan.end[victim].point = p;
@@ -298,6 +328,27 @@ static void run(uint32_t n, bool processes)
     }
 }
 
+/* Messages of up to 64 KiB through lanes of 16 cells, over a ring: the root
+ * ends, or another node. */
+static void run_long(uint32_t n, bool processes)
+{
+    static const uint32_t at[] = {
+        [IN_DELIVERY] = 5, [SUBMITTED] = 3, [POLLED] = 200};
+    for (uint32_t p = IN_DELIVERY; p <= POLLED; p++) {
+        struct plan plan = {.n = n,
+                            .processes = processes,
+                            .is_ring = true,
+                            .target = LONG_TARGET,
+                            .bytes_max = QN_SEQUENCE_LEN_MAX};
+        plan.end[p].point = (enum point)p;
+        plan.end[p].at = at[p];
+        FOR_EACH_TRANSPORT(t)
+        {
+            run_on(t, &plan);
+        }
+    }
+}
+
 Test(views_threads, the_living_go_on_wherever_a_thread_ends, .timeout = 90)
 {
     run(5, false);
@@ -307,4 +358,16 @@ Test(views_processes, the_living_go_on_wherever_a_process_is_killed,
      .timeout = 90)
 {
     run(4, true);
+}
+
+Test(views_threads, the_living_go_on_with_long_messages_over_a_ring,
+     .timeout = 90)
+{
+    run_long(4, false);
+}
+
+Test(views_processes, the_living_go_on_with_long_messages_over_a_ring,
+     .timeout = 90)
+{
+    run_long(4, true);
 }

@@ -8,17 +8,20 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/coll/coll.h"
+#include "tests/support/alike_program.h"
 #include "tests/support/inmemory_transport.h"
 #include "tests/support/test.h"
 
 #define MAX          ALIKE_NET_MAX
 #define OPERATIONS   40u /* of the program */
 #define WINDOW_MAX   8u
-#define WORDS_MAX    3u /* of a member's part */
 #define VIEWS_MAX    16u
-#define BYTES_MAX    (MAX * 8u * (WORDS_MAX + 1))
-#define ROUNDS_MAX   4000u /* of a view, and of the whole */
-#define HEARD_ROUNDS 40u   /* all start operations and learn of a death */
+#define ROUNDS_MAX   4000u  /* of the whole, if each message goes at once */
+#define HEARD_ROUNDS 40u    /* all start operations and learn of a death; so */
+#define LONG_EVERY   97u    /* seeds, of which one has a long program ... */
+#define LONG_LENGTH  12u    /* ... of so many operations ... */
+#define LONG         60000u /* bytes: a long payload */
+#define LONG_CELLS   64u    /* ... through so many cells at least */
 #define FREE         UINT64_C(0x5a5a5a5a5a5a5a5a) /* in an output */
 
 struct view {
@@ -36,16 +39,20 @@ struct member {
     uint32_t slowness; /* turns from one start to the next, in the mean */
     uint32_t view;     /* index; of the last that it has entered */
     uint32_t ended;    /* operations of the program */
-    uint64_t out[2 * WINDOW_MAX][MAX * WORDS_MAX]; /* by number */
+    uint64_t *out;     /* [2 * WINDOW_MAX][words] by number */
     struct qn_qp *qp[QN_NODES_MAX];
     bool told[MAX]; /* of that member's end */
 };
 
 struct net {
     struct alike_coverage *coverage;
-    uint64_t seed, random;
+    struct alike_program program;
+    uint64_t random;
     uint32_t n, window, operations;
     bool exchange;
+    uint32_t cells;      /* of a lane, at least */
+    uint32_t words;      /* of a payload, at most */
+    uint64_t *in, *want; /* [words] */
     struct member member[MAX];
     struct view view[VIEWS_MAX]; /* that were decided */
     uint32_t views;
@@ -64,100 +71,7 @@ static uint32_t draw(struct net *net, uint32_t bound)
     return (uint32_t)(net->random >> 33) % bound;
 }
 
-static uint64_t mixed(uint64_t a, uint64_t b, uint64_t c)
-{
-    uint64_t x = a * UINT64_C(0x9e3779b97f4a7c15) + b;
-    x = (x ^ x >> 29) * UINT64_C(0xbf58476d1ce4e5b9) + c;
-    x = (x ^ x >> 32) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
-
 /* ---- the program ---- */
-
-/* Does not commute. */
-static void append(void *into, const void *from, uint32_t count)
-{
-    uint64_t *x = into;
-    const uint64_t *y = from;
-    for (uint32_t i = 0; i < count; i++) {
-        x[i] = x[i] * 31 + y[i];
-    }
-}
-
-static const uint64_t none;
-static const struct qn_operator appending = {
-    .combine = append, .neutral = &none, .bytes = 8, .commutes = false};
-
-static enum qn_coll_what what_of(const struct net *net, uint32_t k)
-{
-    const uint64_t by = net->seed % 4; /* in some programs one kind only */
-    return by == 0 ? (enum qn_coll_what)(net->seed / 4 % (QN_COLL_SCATTER + 1))
-                   : (enum qn_coll_what)(mixed(net->seed, k, 1) %
-                                         (QN_COLL_SCATTER + 1));
-}
-
-static const struct qn_operator *operator_of(const struct net *net, uint32_t k)
-{
-    return mixed(net->seed, k, 2) % 2 == 0 ? &qn_sum_u64 : &appending;
-}
-
-static uint32_t words_of(const struct net *net, uint32_t k)
-{
-    return what_of(net, k) == QN_COLL_COMMIT
-               ? 1
-               : (uint32_t)(mixed(net->seed, k, 3) % (WORDS_MAX + 1));
-}
-
-static uint64_t word_of(const struct net *net, uint32_t k, qn_node_t v,
-                        uint32_t view, uint32_t i)
-{
-    const uint64_t x = mixed(net->seed * 64 + view, k * 16 + v, 4 + i);
-    return what_of(net, k) == QN_COLL_COMMIT ? x % 8 != 0 : x;
-}
-
-/* Bytes or elements of a call. */
-static uint32_t count_of(const struct net *net, uint32_t k)
-{
-    const enum qn_coll_what what = what_of(net, k);
-    bool elements = what == QN_COLL_REDUCE || what == QN_COLL_ALLREDUCE ||
-                    what == QN_COLL_COMMIT;
-    return elements ? words_of(net, k) : 8 * words_of(net, k);
-}
-
-/* What a member gets of operation k, if it ran in a view.
- * @return its words; 0: it gets nothing. */
-static uint32_t expected(const struct net *net, uint32_t k, uint32_t view,
-                         qn_node_t self, uint64_t *out)
-{
-    const struct view *v = &net->view[view];
-    const enum qn_coll_what what = what_of(net, k);
-    const uint32_t words = words_of(net, k);
-    const bool at_root = what == QN_COLL_REDUCE || what == QN_COLL_GATHER;
-    if (at_root && self != v->root) {
-        return 0;
-    }
-    for (uint32_t i = 0; i < words; i++) {
-        out[i] = word_of(net, k, v->root, view, i);
-    }
-    for (uint32_t rank = 0; rank < v->members; rank++) {
-        for (uint32_t i = 0; i < words; i++) {
-            const uint64_t word = word_of(net, k, v->rank[rank], view, i);
-            if (what == QN_COLL_GATHER) {
-                out[rank * words + i] = word;
-            } else if (what == QN_COLL_SCATTER && v->rank[rank] == self) {
-                out[i] = word_of(net, k, v->root, view, rank * words + i);
-            } else if (what == QN_COLL_COMMIT) {
-                out[i] = (rank == 0 || out[i] != 0) && word != 0;
-            } else if (what == QN_COLL_REDUCE || what == QN_COLL_ALLREDUCE) {
-                out[i] = rank == 0 ? word
-                         : operator_of(net, k) == &appending
-                             ? out[i] * 31 + word
-                             : out[i] + word;
-            }
-        }
-    }
-    return what == QN_COLL_GATHER ? words * v->members : words;
-}
 
 /* Index of the view in which an operation ran that is complete. */
 static uint32_t ran_in(const struct net *net, uint32_t k)
@@ -171,15 +85,16 @@ static uint32_t ran_in(const struct net *net, uint32_t k)
 
 /* ---- what members do ---- */
 
-static uint64_t *out_of(struct member *m, uint32_t k)
+static uint64_t *out_of(const struct net *net, struct member *m, uint32_t k)
 {
-    return m->out[k % (2 * WINDOW_MAX)];
+    return m->out + k % (2 * WINDOW_MAX) * net->words;
 }
 
-static void check_unwritten(struct member *m, uint32_t k, uint32_t from)
+static void check_unwritten(const struct net *net, struct member *m, uint32_t k,
+                            uint32_t from)
 {
-    const uint64_t *out = out_of(m, k);
-    for (uint32_t i = from; i < MAX * WORDS_MAX; i++) {
+    const uint64_t *out = out_of(net, m, k);
+    for (uint32_t i = from; i < net->words; i++) {
         cr_assert_eq(out[i], FREE, "operation %u writes where it may not", k);
     }
 }
@@ -199,18 +114,13 @@ static int start_next(struct net *net, qn_node_t v)
 {
     struct member *m = &net->member[v];
     const uint32_t k = last_of(net, m) + 1;
-    uint64_t in[MAX * WORDS_MAX];
     uint32_t number;
-    uint64_t *out = out_of(m, k);
-    for (uint32_t i = 0; i < QN_ARRAY_COUNT(in); i++) {
-        in[i] = word_of(net, k, v, m->view, i);
+    uint64_t *out = out_of(net, m, k);
+    for (uint32_t i = 0; i < net->words; i++) {
         out[i] = FREE;
     }
-    const struct qn_coll_call call = {.what = what_of(net, k),
-                                      .op = operator_of(net, k),
-                                      .in = in,
-                                      .out = out,
-                                      .count = count_of(net, k)};
+    const struct qn_coll_call call =
+        alike_call(&net->program, k, v, m->view, net->in, out);
     int rc = qn_coll_start(m->c, &call, &number);
     if (rc == QN_OK) {
         cr_assert_eq(number, k + net->offset);
@@ -225,17 +135,21 @@ static int start_next(struct net *net, qn_node_t v)
 static void check_result(struct net *net, qn_node_t v, uint32_t k)
 {
     struct member *m = &net->member[v];
-    uint64_t want[MAX * WORDS_MAX] = {0};
-    const uint32_t words = expected(net, k, ran_in(net, k), v, want);
-    uint64_t *out = out_of(m, k);
+    const uint32_t view = ran_in(net, k);
+    const struct alike_party party = {.rank = net->view[view].rank,
+                                      .members = net->view[view].members,
+                                      .root = net->view[view].root};
+    const uint32_t words =
+        alike_expected(&net->program, k, &party, view, v, net->want);
+    uint64_t *out = out_of(net, m, k);
     for (uint32_t i = 0; i < words; i++) {
-        cr_assert_eq(out[i], want[i],
+        cr_assert_eq(out[i], net->want[i],
                      "member %u, operation %u (%d), word %u of %u", v, k,
-                     (int)what_of(net, k), i, words);
-        net->coverage->hash = mixed(net->coverage->hash, out[i], k);
+                     (int)alike_what(&net->program, k), i, words);
+        net->coverage->hash = alike_mixed(net->coverage->hash, out[i], k);
         out[i] = FREE; /* nothing may write it again */
     }
-    check_unwritten(m, k, words);
+    check_unwritten(net, m, k, words);
     net->coverage->operations++;
 }
 
@@ -256,12 +170,12 @@ static void look(struct net *net, qn_node_t v)
                       (rc == QN_EPEERDEAD && state_of(net, m, k + 1) == rc),
                   "operation %u is %s after one that is not", k,
                   qn_strerror(rc));
-        check_unwritten(m, k, 0);
+        check_unwritten(net, m, k, 0);
     }
     for (uint32_t k = m->ended > WINDOW_MAX ? m->ended - WINDOW_MAX + 1 : 1;
          k <= m->ended; k++) {
         cr_assert_eq(state_of(net, m, k), QN_OK, "it was complete");
-        check_unwritten(m, k, 0);
+        check_unwritten(net, m, k, 0);
     }
 }
 
@@ -450,7 +364,7 @@ static void begin(struct net *net)
         net->member[v].slowness = draw(net, 3) == 0 ? 6 : 1;
         for (qn_node_t w = 0; w < v; w++) {
             struct qn_qp *end[2];
-            inmemory_pair(end, 2 + draw(net, 6), QN_INPLACE_MAX);
+            inmemory_pair(end, net->cells + draw(net, 6), QN_INPLACE_MAX);
             net->member[v].qp[w] = end[0];
             net->member[w].qp[v] = end[1];
         }
@@ -464,7 +378,7 @@ static void begin(struct net *net)
                                        .up = &up,
                                        .qp = net->member[v].qp,
                                        .window = net->window,
-                                       .bytes_max = BYTES_MAX,
+                                       .bytes_max = net->program.bytes_max,
                                        .view = net->number,
                                        .before = net->offset,
                                        .alike = true,
@@ -493,6 +407,12 @@ static bool same_view(const struct net *net)
     return same;
 }
 
+/* In which a message goes over a lane. */
+static uint32_t rounds_of(const struct net *net)
+{
+    return 1 + net->program.bytes_max / QN_INPLACE_MAX / net->cells;
+}
+
 /* All members of a view learn of a death in bounded time if the neighbours of
  * the dead are told, and all start operations. */
 static void hear(struct net *net)
@@ -508,7 +428,7 @@ static void hear(struct net *net)
         }
     }
     uint64_t rounds = 0;
-    for (; rounds < HEARD_ROUNDS && !all; rounds++) {
+    for (; rounds < HEARD_ROUNDS * rounds_of(net) && !all; rounds++) {
         all = true;
         (void)round_of_all(net);
         for (qn_node_t v = 0; v < net->n; v++) {
@@ -554,6 +474,9 @@ static void cover_decision(struct net *net, const struct view *v)
     struct alike_coverage *c = net->coverage;
     c->views++;
     c->handed += v->v.done - v->v.before;
+    for (uint32_t k = v->v.before + 1; k <= v->v.done; k++) {
+        c->handed_long += alike_bytes(&net->program, k) > LONG;
+    }
     c->far += v->v.done - v->v.before > net->window;
     for (uint32_t i = 0; i < v->members; i++) {
         const struct member *m = &net->member[v->rank[i]];
@@ -640,10 +563,23 @@ static bool all_ended(const struct net *net)
 static void run(struct net *net)
 {
     for (uint32_t rounds = 0; !all_ended(net); rounds++) {
-        cr_assert_lt(rounds, ROUNDS_MAX, "the living do not come to an end");
+        cr_assert_lt(rounds, ROUNDS_MAX * rounds_of(net),
+                     "the living do not come to an end");
         if (round_of_all(net)) {
             make_view(net);
         }
+    }
+}
+
+static void allocate(struct net *net)
+{
+    net->in = calloc(net->words, sizeof *net->in);
+    net->want = calloc(net->words, sizeof *net->want);
+    cr_assert(net->in != NULL && net->want != NULL);
+    for (qn_node_t v = 0; v < net->n; v++) {
+        struct member *m = &net->member[v];
+        m->out = calloc(2 * WINDOW_MAX * net->words, sizeof *m->out);
+        cr_assert_not_null(m->out);
     }
 }
 
@@ -652,19 +588,32 @@ void alike_net_run(uint64_t seed, struct alike_coverage *c)
     struct net *net = calloc(1, sizeof *net);
     cr_assert_not_null(net);
     net->coverage = c;
-    net->seed = seed;
-    net->random = mixed(seed, 1, 1);
+    const bool is_long = seed % LONG_EVERY == 0;
+    net->random = alike_mixed(seed, 1, 1);
     net->n = 2 + draw(net, MAX - 1);
     net->window = 1u << draw(net, 4);
     net->exchange = seed / 3 % 2 != 0;
-    net->operations = OPERATIONS;
+    net->operations = is_long ? LONG_LENGTH : OPERATIONS;
+    net->program = (struct alike_program){
+        .seed = seed,
+        .members = net->n,
+        .bytes_max =
+            is_long ? QN_COLL_PAYLOAD_MAX : net->n * 8 * (ALIKE_SHORT_MAX + 1)};
+    net->cells = is_long ? LONG_CELLS << draw(net, 5) : 2;
+    net->words = net->program.bytes_max / 8;
     net->offset = seed % 2 == 0 ? 0 : UINT32_MAX - (uint32_t)(seed / 2 % 64);
     net->kills = 1 + draw(net, 3);
     net->kills = QN_MIN(net->kills, net->n - 1);
     c->seeds++;
+    c->kills_long -= is_long ? c->kills : 0;
+    allocate(net);
     begin(net);
     run(net);
+    c->kills_long += is_long ? c->kills : 0;
+    free(net->in);
+    free(net->want);
     for (qn_node_t v = 0; v < net->n; v++) {
+        free(net->member[v].out);
         qn_coll_destroy(net->member[v].c);
         for (qn_node_t w = 0; w < net->n; w++) {
             qn_qp_close(net->member[v].qp[w]);

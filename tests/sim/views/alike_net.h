@@ -10,9 +10,8 @@
  * the living, asks them, and tells them the next view, over other trees and
  * mostly with another root; it begins again if a member dies meanwhile.
  *
- * Operation k of the program is of a kind and a size that k says; what a member
- * contributes depends on the view that it has started the operation in. So the
- * result says which members took part, and when.
+ * The program is one of alike_program.h; of some seeds its payloads are as long
+ * as they can be, through lanes that hold a part of one.
  *
  * Checked: each result, by the members of the view in which the operation ran;
  * results are the same before and after a death; no output is written twice, or
@@ -29,7 +28,7 @@
 struct alike_coverage {
     uint64_t seeds, kills, views, operations, voided, handed, late, far, outran,
         killed_root, killed_sending, killed_left, killed_entering, killed_again,
-        root_lacked, rounds, heard;
+        root_lacked, rounds, heard, kills_long, handed_long;
     uint64_t hash; /* of all results, in the order in which they came */
 };
 

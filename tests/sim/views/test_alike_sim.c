@@ -13,12 +13,13 @@
 #include "tests/support/seeds.h"
 #include "tests/support/test.h"
 
-#define BUDGET 400u
+#define BUDGET      400u
+#define LONG_BUDGET 2500u /* few are of long payloads */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SEEDS 100
 #else
-#define SEEDS 3000
+#define SEEDS 2500
 #endif
 
 static void run(uint64_t seed, struct alike_coverage *c)
@@ -37,6 +38,7 @@ Test(alike_sim, whichever_members_die_operations_end_alike, .timeout = 600)
         run(seed, &c);
     }
     const bool enough = seeds >= BUDGET;
+    const bool many = seeds >= LONG_BUDGET;
     seeds_expect("seeds", c.seeds, true);
     seeds_expect("rounds", c.rounds, true);
     seeds_expect("results", c.operations, true);
@@ -46,9 +48,11 @@ Test(alike_sim, whichever_members_die_operations_end_alike, .timeout = 600)
     seeds_expect("  after it has left", c.killed_left, enough);
     seeds_expect("  while others enter", c.killed_entering, enough);
     seeds_expect("  while it lacks", c.killed_again, enough);
+    seeds_expect("  with long payloads", c.kills_long, many);
     seeds_expect("views", c.views, true);
     seeds_expect("  further than a window", c.far, enough);
     seeds_expect("operations handed on", c.handed, enough);
+    seeds_expect("  of 60 000 bytes", c.handed_long, many);
     seeds_expect("  to a root", c.root_lacked, enough);
     seeds_expect("  before they started", c.outran, enough);
     seeds_expect("  and started later", c.late, enough);
