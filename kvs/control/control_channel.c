@@ -168,26 +168,8 @@ int qn_control_next(const struct qn_replica_spec *spec,
     return next(spec, m, fd, false);
 }
 
-int qn_control_map_outbox(const struct qn_replica_spec *spec,
-                          const struct qn_ctl_peer_up *up, int fd,
-                          const struct qn_outbox_opts *like,
-                          struct qn_outbox **out)
-{
-    struct qn_outbox_opts expect = *like;
-    QN_ASSERT(fd >= 0);
-    QN_ASSERT(up->node < spec->nodes);
-    QN_ASSERT(up->incarnation != 0);
-    if (up->node == spec->self && up->incarnation == spec->incarnation) {
-        return QN_ECORRUPT;
-    }
-    expect.node = up->node;
-    expect.incarnation = up->incarnation;
-    return qn_outbox_map(out, fd, &expect);
-}
-
 struct exchange {
     const struct qn_replica_spec *spec;
-    const struct qn_outbox_opts *like;
     qn_control_heard_fn *heard;
     void *ctx;
     bool started; /* START has come */
@@ -196,7 +178,6 @@ struct exchange {
 static int exchange_next(struct exchange *x)
 {
     struct qn_control_msg m;
-    struct qn_outbox *peer = NULL;
     int fd = -1;
     int err = next(x->spec, &m, &fd, true);
     if (err != QN_OK) {
@@ -204,11 +185,8 @@ static int exchange_next(struct exchange *x)
     }
     switch (m.kind) {
     case QN_CTL_PEER_UP:
-        err = qn_control_map_outbox(x->spec, &m.u.peer_up, fd, x->like, &peer);
-        err = err == QN_OK ? x->heard(x->ctx, &m, peer, fd) : err;
-        break;
     case QN_CTL_PEER_DOWN:
-        err = x->heard(x->ctx, &m, NULL, -1);
+        err = x->heard(x->ctx, &m, fd);
         break;
     case QN_CTL_START:
         x->started = true;
@@ -222,9 +200,7 @@ static int exchange_next(struct exchange *x)
     return err;
 }
 
-int qn_control_exchange(const struct qn_replica_spec *spec,
-                        const struct qn_outbox *own,
-                        const struct qn_outbox_opts *like,
+int qn_control_exchange(const struct qn_replica_spec *spec, int own,
                         qn_control_heard_fn *heard, void *ctx)
 {
     QN_ASSERT(spec->self < spec->nodes);
@@ -232,9 +208,8 @@ int qn_control_exchange(const struct qn_replica_spec *spec,
     const struct qn_control_msg hello = {
         .kind = QN_CTL_HELLO,
         .u.hello = {.node = spec->self, .incarnation = spec->incarnation}};
-    struct exchange x = {
-        .spec = spec, .like = like, .heard = heard, .ctx = ctx};
-    int err = qn_control_send(spec->control, &hello, qn_outbox_fd(own));
+    struct exchange x = {.spec = spec, .heard = heard, .ctx = ctx};
+    int err = qn_control_send(spec->control, &hello, own);
     while (err == QN_OK && !x.started) {
         err = exchange_next(&x);
     }

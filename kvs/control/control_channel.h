@@ -15,7 +15,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/place/outbox.h"
 #include "kvs/control/control_protocol.h"
 #include "kvs/control/replica_spec.h"
 
@@ -33,32 +32,20 @@ int qn_control_recv(int control, const struct qn_control_link *link,
 
 /* ---- in a replica -------------------------------------------------------- */
 
-/** Called for one node during the exchange. PEER_UP: `peer` is its mapped
- *  outbox (taken: the callee destroys it), `fd` its descriptor (borrowed).
- *  PEER_DOWN: NULL and -1. An error ends the exchange. */
+/** Called for one node during the exchange. PEER_UP: `fd` is the descriptor of
+ *  its outbox (borrowed). PEER_DOWN: -1. An error ends the exchange. */
 typedef int qn_control_heard_fn(void *ctx, const struct qn_control_msg *m,
-                                struct qn_outbox *peer, int fd);
+                                int fd);
 
 /**
  * Send the own outbox and receive those of the others. Blocks until START.
  *
- * @param own   Borrowed.
- * @param like  What `own` was made with: the others have its shape.
+ * @param own   Its descriptor, borrowed.
  * @return QN_OK; QN_EPEERDEAD: the supervisor has ended; QN_EABORTED: DRAIN or
- *         STOP came; QN_ECORRUPT; else as qn_outbox_map and `heard`.
+ *         STOP came; QN_ECORRUPT; else as `heard`.
  */
-int qn_control_exchange(const struct qn_replica_spec *spec,
-                        const struct qn_outbox *own,
-                        const struct qn_outbox_opts *like,
+int qn_control_exchange(const struct qn_replica_spec *spec, int own,
                         qn_control_heard_fn *heard, void *ctx);
-
-/** Map the outbox of a PEER_UP. `fd` is borrowed. @return QN_OK; QN_ECORRUPT:
- *  it is the own outbox; else as qn_outbox_map. On failure *out is untouched.
- */
-int qn_control_map_outbox(const struct qn_replica_spec *spec,
-                          const struct qn_ctl_peer_up *up, int fd,
-                          const struct qn_outbox_opts *like,
-                          struct qn_outbox **out);
 
 /** Send READY, DRAINING, DRAINED to the supervisor. Never blocks. @return
  *  QN_OK; QN_EPEERDEAD: the supervisor has ended, and the replica continues. */

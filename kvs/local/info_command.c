@@ -151,7 +151,7 @@ static void transport_fill(struct qn_server *s, struct qn_info_part *p)
         if (k == n) {
             QN_ASSERT(n < QN_INFO_UNITS);
             struct qn_info_traffic *of = &p->traffic[n];
-            struct qn_qp_traffic sum = qn_peers_traffic(&s->peers, t->ops);
+            struct qn_qp_traffic sum = qn_member_traffic(s->member, t->ops);
             counted[n++] = t->ops;
             *of = (struct qn_info_traffic){.sent = sum.sent,
                                            .received = sum.received};
@@ -200,7 +200,7 @@ void qn_cluster_query_info_answer(struct qn_server *s,
     snapshots_fill(s, p);
     transport_fill(s, p);
     p->suspicion_timeout_usec =
-        qn_failure_detector_timeout(&s->detector, qn_clock_now()) / QN_US;
+        qn_member_suspicion_timeout(s->member, qn_clock_now()) / QN_US;
     turns_fill(p, &fe->loop_stats);
     qn_info_pack(p, out);
 }
@@ -228,13 +228,12 @@ static uint32_t dbs_fill(struct qn_server *s, struct qn_info_db *db)
 static uint64_t complete(const struct qn_server *s)
 {
     uint64_t mask = 0;
-    for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        const struct qn_outbox_state *st = qn_server_state_of(s, i);
-        /* relaxed: a figure for the reply only. */
-        if (st != NULL &&
-            qn_load(&st->phase, QN_RELAXED) >= QN_SERVER_SERVING) {
-            mask |= (uint64_t)1 << i;
-        }
+    uint64_t present = qn_member_peers(s->member) | (uint64_t)1
+                                                        << s->boot->self;
+    for (uint64_t m = present; m != 0; m &= m - 1) {
+        qn_node_t i = (qn_node_t)__builtin_ctzll(m);
+        mask |= (uint64_t)(qn_member_phase(s->member, i) >= QN_SERVER_SERVING)
+                << i;
     }
     return mask;
 }

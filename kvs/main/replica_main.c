@@ -22,7 +22,6 @@
 #include "core/base/assert.h"
 #include "core/base/log.h"
 #include "core/place/process.h"
-#include "core/wait/spin.h"
 #include "kvs/local/cluster_query.h"
 #include "kvs/local/local_commands.h"
 #include "kvs/main/replica_main.h"
@@ -75,11 +74,8 @@ static qn_time_t state_transfer_turn(struct qn_server *s, qn_time_t now)
 static void turn(struct qn_server *s)
 {
     qn_time_t now = qn_clock_now();
-    qn_server_fence(s);
+    qn_member_turn_begin(s->member);
     qn_loop_stats_begin(&s->frontend.loop_stats, now);
-    struct qn_outbox_state *state = qn_outbox_state(s->outbox);
-    /* relaxed: a counter for peers; nothing is read through it. */
-    qn_store(&state->turns, s->frontend.turns + 1, QN_RELAXED);
     s->turn_wanted = false;
     qn_settings_turn(s);
     /* Before the front end's turn, which sends and writes its results. */
@@ -90,7 +86,7 @@ static void turn(struct qn_server *s)
     at =
         QN_MIN(at, qn_server_wait_turn(&s->waits, qn_replica_driver(s->replica),
                                        s->boot->nodes, s->drain.draining, now));
-    at = QN_MIN(at, qn_server_watch_turn(s, now));
+    at = QN_MIN(at, qn_member_turn_end(s->member, now));
     at = QN_MIN(at, qn_server_accept_turn(s, now));
     qn_server_roles_turn(s);
     at = QN_MIN(at, qn_driver_deadline(qn_replica_driver(s->replica)));
@@ -112,14 +108,13 @@ static void on_doorbell(uv_poll_t *h, int status, int events)
     (void)events;
     struct qn_server *s = h->data;
     qn_frontend_wake(&s->frontend);
-    qn_doorbell_drain(&s->doorbell);
+    qn_member_drain(s->member);
 }
 
 static bool more_to_do(struct qn_server *s)
 {
     return s->turn_wanted || qn_loop_deadline_rang(&s->uv.alarm) ||
-           qn_frontend_again(&s->frontend) ||
-           qn_driver_pending(qn_replica_driver(s->replica));
+           qn_frontend_again(&s->frontend) || qn_member_again(s->member);
 }
 
 /* The work of this turn is done; the loop may wait now. */
@@ -139,11 +134,11 @@ static void on_prepare(uv_prepare_t *h)
     qn_time_t now = qn_clock_now();
     turn_ended(s, now);
     if (!more_to_do(s)) {
-        qn_spin_yield(&s->yield, now);
+        qn_member_yield(s->member, now);
     }
-    qn_doorbell_arm(&s->doorbell);
+    qn_member_arm(s->member);
     if (more_to_do(s)) {
-        qn_doorbell_wake(&s->doorbell);
+        qn_member_wake(s->member);
         uv_idle_start(&s->uv.idle, on_idle);
     } else {
         uv_idle_stop(&s->uv.idle);
@@ -153,7 +148,7 @@ static void on_prepare(uv_prepare_t *h)
 static void on_check(uv_check_t *h)
 {
     struct qn_server *s = h->data;
-    qn_doorbell_wake(&s->doorbell);
+    qn_member_wake(s->member);
     if (!s->drain.stopping) {
         turn(s);
     }
@@ -263,6 +258,7 @@ static int server_make(struct qn_server *s, const struct qn_replica_spec *boot)
     qn_startup_init(&s->startup, boot->first);
     s->started = qn_clock_now();
     s->started_wall_ms = qn_clock_wall_ms();
+    s->seed = boot->incarnation ^ s->started;
     s->transport = qn_transport_find(boot->config->transport);
     if (s->transport == NULL) {
         return QN_ENOENT;
@@ -271,8 +267,6 @@ static int server_make(struct qn_server *s, const struct qn_replica_spec *boot)
     if (err == QN_OK) {
         prctl(PR_SET_PDEATHSIG, 0); /* from here on it continues without the
                                        supervisor */
-        qn_server_events_begin(s);
-        qn_server_watch_begin(s);
         err = qn_server_replica_make(s);
     }
     if (err == QN_OK) {
@@ -294,7 +288,6 @@ int qn_replica_main(const struct qn_replica_spec *boot)
     struct qn_server *s = calloc(1, sizeof *s);
     if (s != NULL) {
         s->adopt_fd = -1;
-        s->record = QN_AREA_NONE;
     }
     if (s == NULL || uv_loop_init(&s->uv.loop) != 0) {
         qn_control_failed(boot, QN_ENOMEM);

@@ -61,12 +61,11 @@ int qn_replica_create(struct qn_replica **out, const struct qn_replica_opts *o)
     if (r == NULL) {
         return QN_ENOMEM;
     }
-    int err = QN_ENOMEM;
     r->config = *o->config;
-    r->self = o->driver.self;
-    r->nodes = o->driver.nodes;
-    r->incarnation = o->driver.incarnation[r->self];
-    r->first = o->driver.first;
+    r->self = o->self;
+    r->nodes = o->nodes;
+    r->incarnation = o->incarnation;
+    r->first = o->first;
     r->serve_at = UINT64_MAX;
     r->tick_at = QN_TIME_NEVER;
     r->no_client.oom = true;
@@ -76,27 +75,26 @@ int qn_replica_create(struct qn_replica **out, const struct qn_replica_opts *o)
     r->configured = o->configured;
     r->need_snapshot = o->need_snapshot;
     r->ctx = o->ctx;
-    r->random = o->driver.seed;
+    r->random = r->seed = o->seed;
+    r->submits_first = o->submits_first;
     r->pending = calloc(PENDING_MAX, sizeof *r->pending);
     r->reply_len = calloc(PENDING_MAX, sizeof *r->reply_len);
     if (r->pending == NULL || r->reply_len == NULL ||
         !qn_replica_argv_grow(r, ARGS_FIRST)) {
         goto fail;
     }
-    struct qn_driver_opts d = o->driver;
-    d.service = qn_replica_service(r);
-    err = qn_driver_create(&r->driver, &d);
-    if (err == QN_OK && o->submits_first) {
-        err = qn_replica_submit_init(r, o->driver.seed);
-    }
-    if (err != QN_OK) {
-        goto fail;
-    }
     *out = r;
     return QN_OK;
 fail:
     qn_replica_destroy(r);
-    return err;
+    return QN_ENOMEM;
+}
+
+int qn_replica_begin(struct qn_replica *r, struct qn_driver *driver)
+{
+    QN_ASSERT(r->driver == NULL);
+    r->driver = driver;
+    return r->submits_first ? qn_replica_submit_init(r, r->seed) : QN_OK;
 }
 
 void qn_replica_destroy(struct qn_replica *r)
@@ -107,12 +105,10 @@ void qn_replica_destroy(struct qn_replica *r)
     for (; r->head != r->tail; r->head++) {
         free(qn_replica_pending_at(r, r->head)->args);
     }
-    /* Stores first: they keep refbufs of the driver. */
     qn_store_destroy(r->store);
     for (uint32_t i = 0; i < DISCARDS; i++) {
         qn_store_destroy(r->discard[i]);
     }
-    qn_driver_destroy(r->driver);
     qn_buf_free(&r->replies);
     qn_buf_free(&r->head_buf);
     free(r->parts);

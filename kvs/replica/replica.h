@@ -66,7 +66,11 @@ struct qn_replica_writes {
 };
 
 struct qn_replica_opts {
-    struct qn_driver_opts driver;   /* `service` is filled by the replica */
+    qn_node_t self;
+    uint32_t nodes;
+    uint64_t incarnation;           /* of this process */
+    bool first;                     /* the group begins with this incarnation */
+    uint64_t seed;                  /* of the hash, and of everything random */
     const struct qn_config *config; /* start configuration; copied */
     bool
         submits_first; /* submits the first command: one replica of the group */
@@ -91,12 +95,22 @@ struct qn_replica_opts {
     void *ctx;
 };
 
-/** Create a replica and its driver.
+/** Create a replica. A driver is made with its service, and given to it by
+ *  qn_replica_begin before its first turn.
  *  @param o  Copied; what it points to is kept.
- *  @return QN_OK; QN_ENOMEM; else as qn_driver_create. *out is untouched on
- *          failure. */
+ *  @return QN_OK; QN_ENOMEM: *out is untouched. */
 int qn_replica_create(struct qn_replica **out, const struct qn_replica_opts *o);
-/** Destroy both. NULL is allowed. */
+
+/** What a driver of this replica is made with. */
+struct qn_service qn_replica_service(struct qn_replica *r);
+
+/** Its driver is there. @param driver  Kept, and destroyed after the replica,
+ *  whose stores keep refbufs of it.
+ *  @return QN_OK; else as qn_driver_submit: it cannot submit the first command.
+ */
+int qn_replica_begin(struct qn_replica *r, struct qn_driver *driver);
+
+/** NULL is allowed. */
 void qn_replica_destroy(struct qn_replica *r);
 
 /** The store, for reads; NULL until the first command is applied, or until
@@ -104,7 +118,7 @@ void qn_replica_destroy(struct qn_replica *r);
 struct qn_store *qn_replica_store(struct qn_replica *r);
 /** The configuration in force: start values and later changes. */
 const struct qn_config *qn_replica_config(const struct qn_replica *r);
-/** Its driver, which ends with the replica. */
+/** The driver that it was given. */
 struct qn_driver *qn_replica_driver(struct qn_replica *r);
 
 /** True if the next write or deferred read will be accepted, whatever its size.

@@ -30,9 +30,11 @@ struct pending {
 };
 
 struct qn_replica {
-    struct qn_driver *driver;
+    struct qn_driver *driver; /* given; NULL: not yet */
     struct qn_store *store;
-    bool first;           /* the group begins with this incarnation */
+    bool first;         /* the group begins with this incarnation */
+    bool submits_first; /* it submits the first command, with `seed` */
+    uint64_t seed;
     bool serving;         /* the store may be seen ... */
     qn_slot_t serve_at;   /* ... once this slot is applied */
     uint64_t serve_after; /* ... and reads of this number may be answered; 0 */
@@ -137,9 +139,6 @@ int qn_replica_submit_init(struct qn_replica *r, uint64_t seed);
 
 /** Room to decode `need` arguments. @return false: no memory. */
 bool qn_replica_argv_grow(struct qn_replica *r, uint32_t need);
-
-/** The service that the driver calls. */
-struct qn_service qn_replica_service(struct qn_replica *r);
 
 /* ---- replica_install.c --------------------------------------------------- */
 

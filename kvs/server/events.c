@@ -81,12 +81,14 @@ static void book_free(struct book *b)
 }
 
 /* An incarnation that there is no memory for is missing. */
-static void book_add(struct book *b, qn_node_t node, const struct qn_outbox *o)
+static void book_add(struct book *b, const struct qn_member *m, qn_node_t node)
 {
+    uint64_t incarnation = 0;
+    const void *flight = qn_member_flight(m, node, &incarnation);
     QN_ASSERT(b->count < LIVES_MAX);
-    if (o != NULL && qn_events_incarnation_read(&b->incarnation[b->count], node,
-                                                qn_outbox_incarnation(o),
-                                                qn_outbox_flight(o)) == QN_OK) {
+    if (flight != NULL &&
+        qn_events_incarnation_read(&b->incarnation[b->count], node, incarnation,
+                                   flight) == QN_OK) {
         b->count++;
     }
 }
@@ -108,14 +110,6 @@ static void book_add_kept(struct book *b,
     }
 }
 
-/* The outbox of a node's present incarnation; NULL: it has none here. */
-static const struct qn_outbox *outbox_of(const struct qn_server *s,
-                                         qn_node_t node)
-{
-    const struct qn_mapped_peer *l = s->peers.present[node];
-    return node == s->boot->self ? s->outbox : l != NULL ? l->outbox : NULL;
-}
-
 /* Of one node, or of all. NULL: no memory. */
 static struct book *book_make(const struct qn_server *s, qn_node_t first,
                               qn_node_t end)
@@ -123,7 +117,7 @@ static struct book *book_make(const struct qn_server *s, qn_node_t first,
     struct book *b = calloc(1, sizeof *b);
     for (qn_node_t i = first; b != NULL && i < end; i++) {
         book_add_kept(b, &s->events.kept[i]);
-        book_add(b, i, outbox_of(s, i));
+        book_add(b, s->member, i);
     }
     return b;
 }
@@ -296,16 +290,6 @@ static void dump_make(const struct qn_server *s, qn_node_t ended,
 
 /* ---- open and close ------------------------------------------------------ */
 
-void qn_server_events_begin(struct qn_server *s)
-{
-    qn_events_init(&s->events.own, qn_outbox_flight(s->outbox), qn_clock_now,
-                   s->started_wall_ms);
-    const struct qn_flight_event e = {.kind = QN_EVENT_BEGIN,
-                                      .b = (uint16_t)s->boot->nodes,
-                                      .a = (uint64_t)getpid()};
-    qn_events_note(&s->events.own, &e);
-}
-
 void qn_server_events_note(struct qn_server *s, uint8_t kind, qn_node_t node,
                            uint64_t slot, uint64_t a)
 {
@@ -318,17 +302,15 @@ void qn_server_events_note(struct qn_server *s, uint8_t kind, qn_node_t node,
                                       .epoch = (uint32_t)st.epoch,
                                       .slot = slot,
                                       .a = a};
-    qn_events_note(&s->events.own, &e);
+    qn_events_note(qn_member_events(s->member), &e);
 }
 
 void qn_server_events_keep(struct qn_server_events *v, qn_node_t node,
-                           const struct qn_outbox *o)
+                           uint64_t incarnation, const void *flight)
 {
     struct qn_events_incarnation l;
     QN_ASSERT(node < QN_NODES_MAX);
-    if (o != NULL &&
-        qn_events_incarnation_read(&l, node, qn_outbox_incarnation(o),
-                                   qn_outbox_flight(o)) == QN_OK) {
+    if (qn_events_incarnation_read(&l, node, incarnation, flight) == QN_OK) {
         qn_events_incarnation_free(&v->kept[node]);
         v->kept[node] = l;
     }

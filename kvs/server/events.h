@@ -3,7 +3,7 @@
 
 /**
  * The flight recorders of the whole server, as one replica sees them: its own
- * and, through their mapped outboxes, those of all others, living or dead.
+ * and, through its member, those of all others, living or dead.
  *
  * The last incarnation of a peer that has ended is copied when its end is
  * known, so `QUOIN EVENTS` (and the program `quoin events`) shows it without
@@ -38,13 +38,11 @@ struct qn_events_incarnation {
 };
 
 struct qn_server;
-struct qn_outbox;
 struct qn_conn;
 struct qn_cmd_call;
 
 /** Of a server. All zero to begin with. */
 struct qn_server_events {
-    struct qn_events own; /* this incarnation's, being recorded */
     struct qn_events_incarnation kept[QN_NODES_MAX]; /* last that ended */
     uint64_t
         ended[QN_NODES_MAX]; /* incarnation whose end is to be written out; 0 */
@@ -52,12 +50,9 @@ struct qn_server_events {
     struct qn_state_transfer_status rejoin; /* as noted last */
 };
 
-/** Begin to record this process, whose outbox is there. */
-void qn_server_events_begin(struct qn_server *s);
-
 /** A peer has ended: copy what it has recorded. */
 void qn_server_events_keep(struct qn_server_events *v, qn_node_t node,
-                           const struct qn_outbox *o);
+                           uint64_t incarnation, const void *flight);
 
 /** A peer has ended, and there is a folder for files: write out what led to it,
  *  a while later. */

@@ -11,10 +11,6 @@
 #include <uv.h>
 
 #include "core/base/rate_limit.h"
-#include "core/place/area.h"
-#include "core/place/commons.h"
-#include "core/place/outbox.h"
-#include "core/wait/spin.h"
 #include "kvs/control/control_channel.h"
 #include "kvs/frontend/frontend.h"
 #include "kvs/frontend/loop_deadline.h"
@@ -28,12 +24,9 @@
 #include "kvs/server/machine/recovery_request.h"
 #include "kvs/server/machine/role_log.h"
 #include "kvs/server/machine/startup.h"
-#include "kvs/server/peers.h"
 #include "kvs/server/server_accept.h"
 #include "kvs/snapshot/snapshot_content.h"
-#include "paxos/log/arena.h"
-#include "paxos/log/ring.h"
-#include "paxos/member/detector/failure_detector.h"
+#include "paxos/member/member.h"
 
 union qn_listener {
     uv_stream_t stream;
@@ -72,18 +65,7 @@ struct qn_server {
     const struct qn_server_local *local;
     const struct qn_transport *transport; /* the configured one */
 
-    /* Memory shared with the peers: this process's own, and all nodes'. */
-    struct qn_outbox *outbox;
-    struct qn_ring ring;   /* in it; memory acceptor */
-    struct qn_arena arena; /* likewise; more than one replica */
-    struct qn_commons *commons;
-    struct qn_area record;    /* of this voter; none: in the commons */
-    struct qn_device *device; /* in them; NULL: the transport has lanes */
-    struct qn_doorbell doorbell;
-    struct qn_yield yield;
-
     /* Parts that are pure. */
-    struct qn_failure_detector detector; /* server_watch.c */
     struct qn_startup startup;           /* kvs/main/replica_main.c */
     struct qn_drain drain;               /* server_drain.c */
     struct qn_adoptee adoptee;           /* server_adopt.c */
@@ -93,7 +75,7 @@ struct qn_server {
     struct qn_trim trim;                 /* server_trim.c */
 
     /* Parts that own descriptors or memory. */
-    struct qn_peers peers;
+    struct qn_member *member; /* of the group; server_peers.c */
     int adopt_fd; /* where adopters come to; -1: cannot be adopted */
     struct qn_server_accept accept;
     struct qn_server_events events;
@@ -111,6 +93,7 @@ struct qn_server {
     char run_id[41];           /* hexadecimal, the same on all replicas */
     char reason[64];           /* room for INFO */
     uint64_t growths;          /* splits of the store until the last turn */
+    uint64_t seed;             /* of everything random */
     qn_time_t started;         /* ns */
     uint64_t started_wall_ms;
 };
@@ -160,52 +143,13 @@ bool qn_server_by_memory(const struct qn_server *s);
  *  supervisor tells of deaths. */
 bool qn_server_shares(const struct qn_server *s);
 
-/** What node `i` says of itself: in its outbox, or in its last message. NULL:
- * it is not present. The replica is made. */
-const struct qn_outbox_state *qn_server_state_of(const struct qn_server *s,
-                                                 qn_node_t i);
-
-/** Make the own outbox, take this node's place, meet the others, open
- *  queuepairs to them. */
+/** Make this replica's member, and meet the others. */
 int qn_server_peers_meet(struct qn_server *s);
-
-/** Tell the driver of the dead peers that were met: it may need their rings. */
-int qn_server_peers_remember(struct qn_server *s);
 
 /** The supervisor says that a peer has ended, or begun. `fd` borrowed. */
 void qn_server_peer_down(struct qn_server *s, const struct qn_ctl_peer_down *e);
 void qn_server_peer_up(struct qn_server *s, const struct qn_ctl_peer_up *e,
                        int fd);
-
-/** The present peer of that node has ended. */
-void qn_server_peer_ended(struct qn_server *s, qn_node_t i);
-
-/** Unmap the dead peers that the driver does not need any more. */
-void qn_server_peers_sweep(struct qn_server *s);
-
-/** If a later incarnation of this node has begun, of which this process was
- *  never told, end the process at once with one line in the log. `ctx` is the
- *  struct qn_server. Once a turn, and before a vote is written. */
-void qn_server_fence(void *ctx);
-
-/** Close what meeting has opened; also if it failed halfway. */
-void qn_server_peers_fini(struct qn_server *s);
-
-/* Watching them (kvs/server/server_watch.c). */
-
-/** The peers were met; watch them. */
-void qn_server_watch_begin(struct qn_server *s);
-
-/** What the failure detector may ask about present peers; `stopped` may be
- *  asked about any node. */
-struct qn_peer_facts qn_server_facts(struct qn_server *s);
-
-/** That replica has lost its role because it was stalled: was that false? */
-void qn_server_deposed(struct qn_server *s, qn_node_t i, qn_time_t now);
-
-/** A turn of it. @return when to check again; QN_TIME_NEVER: not before
- *  something happens. */
-qn_time_t qn_server_watch_turn(struct qn_server *s, qn_time_t now);
 
 /* Replica and front end (kvs/server/server_replica.c). */
 

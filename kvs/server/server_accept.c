@@ -17,7 +17,6 @@
 #include "core/base/assert.h"
 #include "core/base/err.h"
 #include "core/base/log.h"
-#include "core/place/liveness.h"
 #include "kvs/listen/fd_passing.h"
 #include "kvs/server/server.h"
 
@@ -33,17 +32,13 @@ static bool is_unix(const struct qn_replica_spec *b)
 static void see(const struct qn_server *s, struct qn_stall_view *view)
 {
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        const struct qn_mapped_peer *p = s->peers.present[i];
         view[i] = (struct qn_stall_view){0};
-        if (p == NULL || qn_liveness_check(s->commons, i, p->incarnation) ==
-                             QN_LIVENESS_DEAD) {
+        if (!qn_member_lives(s->member, i)) {
             continue;
         }
-        /* relaxed: signs of life; nothing is read through them. */
-        view[i].turns = qn_load(&qn_outbox_state(p->outbox)->turns, QN_RELAXED);
+        view[i].turns = qn_member_turns(s->member, i);
         /* An initial member's are opened at the same moment as the own ones. */
-        view[i].serves = qn_load(&qn_server_state_of(s, i)->phase,
-                                 QN_RELAXED) == QN_SERVER_SERVING;
+        view[i].serves = qn_member_phase(s->member, i) == QN_SERVER_SERVING;
     }
 }
 
@@ -130,7 +125,7 @@ static qn_node_t choose(struct qn_server *s, int connection)
         qn_stall_detector_available(&s->accept.failover.stall, view));
     s->frontend.random = s->frontend.random * 6364136223846793005u + 1;
     qn_node_t node = qn_accept_failover_pick(near, s->frontend.random >> 32);
-    QN_ASSERT(node == b->self || s->peers.present[node] != NULL);
+    QN_ASSERT(node == b->self || (qn_member_peers(s->member) >> node & 1) != 0);
     return node;
 }
 
@@ -203,7 +198,7 @@ static void carry_out(struct qn_server *s, const struct qn_accept_actions *a)
         tell_kernel(s);
     }
     for (uint64_t m = a->ring; m != 0; m &= m - 1) {
-        (void)qn_doorbell_ring(&s->peers.doorbell[__builtin_ctzll(m)]);
+        qn_member_ring(s->member, (qn_node_t)__builtin_ctzll(m));
     }
     if (a->poll) {
         uv_poll_start(&s->accept.poll, UV_READABLE, on_pending);
@@ -218,7 +213,7 @@ static void check(struct qn_server *s, qn_time_t now)
     QN_ASSERT((pending >> s->boot->self & 1) == 0);
     see(s, view);
     qn_accept_failover_check(&s->accept.failover, view, pending,
-                             qn_peers_present(&s->peers), now, &actions);
+                             qn_member_peers(s->member), now, &actions);
     carry_out(s, &actions);
 }
 

@@ -98,8 +98,9 @@ static void give_sockets(struct giving *g)
     }
 }
 
-static void give_peer(struct giving *g, const struct qn_mapped_peer *l)
+static void give_peer(void *ctx, const struct qn_member_peer *l)
 {
+    struct giving *g = ctx;
     const struct qn_control_msg e = {
         .kind = QN_CTL_PEER_UP,
         .u.peer_up = {.node = l->node,
@@ -112,20 +113,17 @@ static void give_peers(struct giving *g)
 {
     const struct qn_server *s = g->s;
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        if (s->peers.present[i] != NULL) {
-            give_peer(g, s->peers.present[i]);
+        struct qn_member_peer p;
+        if (qn_member_peer(s->member, i, &p)) {
+            give_peer(g, &p);
         } else if (i != s->boot->self) {
             const struct qn_control_msg dead = {
                 .kind = QN_CTL_PEER_DOWN,
-                .u.peer_down = {.node = i,
-                                .incarnation = s->peers.incarnation[i]}};
+                .u.peer_down = {.node = i, .incarnation = p.incarnation}};
             give(g, dead, -1);
         }
     }
-    for (const struct qn_mapped_peer *l = s->peers.retained; l != NULL;
-         l = l->next) {
-        give_peer(g, l);
-    }
+    qn_member_each_retained(s->member, give_peer, g);
 }
 
 /* @return QN_OK; the first error. */
@@ -150,7 +148,7 @@ static int tell(struct qn_server *s, bool all)
         give_config(&g);
         give_sockets(&g);
         give_peers(&g);
-        give(&g, hello, qn_outbox_fd(s->outbox));
+        give(&g, hello, qn_member_outbox_fd(s->member));
         if (s->startup.ready) {
             give_kind(&g, QN_CTL_READY, -1);
         }

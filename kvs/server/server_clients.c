@@ -3,7 +3,6 @@
  * (kvs/frontend/admit.h). By message a count is 2 ms old.
  */
 #include "core/base/assert.h"
-#include "core/place/liveness.h"
 #include "kvs/config/settings.h"
 #include "kvs/server/server.h"
 
@@ -15,13 +14,8 @@ uint64_t qn_server_clients_elsewhere(void *ctx, uint64_t most)
     const struct qn_server *s = ctx;
     uint64_t sum = 0;
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        const struct qn_mapped_peer *p = s->peers.present[i];
-        if (p != NULL && qn_liveness_check(s->commons, i, p->incarnation) !=
-                             QN_LIVENESS_DEAD) {
-            /* relaxed: a figure; nothing is read through it. */
-            uint64_t n =
-                qn_load(&qn_server_state_of(s, i)->counters[QN_COUNTER_CLIENTS],
-                        QN_RELAXED);
+        if (qn_member_lives(s->member, i)) {
+            uint64_t n = qn_member_counter(s->member, i, QN_COUNTER_CLIENTS);
             sum += n <= most ? n : 0;
         }
     }
@@ -32,7 +26,5 @@ uint64_t qn_server_clients_elsewhere(void *ctx, uint64_t most)
 void qn_server_clients_publish(void *ctx, uint64_t clients)
 {
     const struct qn_server *s = ctx;
-    struct qn_outbox_state *st = qn_outbox_state(s->outbox);
-    /* relaxed: a figure, stored by this thread only. */
-    qn_store(&st->counters[QN_COUNTER_CLIENTS], clients, QN_RELAXED);
+    qn_member_counter_set(s->member, QN_COUNTER_CLIENTS, clients);
 }

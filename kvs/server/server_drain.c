@@ -14,8 +14,7 @@
 
 void qn_server_phase_set(struct qn_server *s, enum qn_server_phase phase)
 {
-    /* relaxed: shown to people only. */
-    qn_store(&qn_outbox_state(s->outbox)->phase, phase, QN_RELAXED);
+    qn_member_phase_set(s->member, phase);
     if (phase == QN_SERVER_SERVING || phase == QN_SERVER_DRAINING) {
         qn_server_events_note(s,
                               phase == QN_SERVER_SERVING ? QN_EVENT_SERVING

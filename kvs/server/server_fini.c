@@ -35,7 +35,10 @@ void qn_server_fini(struct qn_server *s)
     qn_state_transfer_destroy(s->rejoin);
     qn_snapshot_content_destroy(s->content);
     qn_replica_destroy(s->replica);
-    qn_server_peers_fini(s);
+    if (s->member != NULL && s->drain.shutdown_requested) {
+        qn_member_leave(s->member);
+    }
+    qn_member_destroy(s->member);
     qn_server_events_fini(&s->events);
     qn_server_adopt_fini(s);
     int err = uv_loop_close(&s->uv.loop);

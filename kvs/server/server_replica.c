@@ -1,17 +1,11 @@
 /*
- * The replica of a process and its front end: made on what the peers have
- * given, and what is logged of its roles.
- *
- * The memory acceptor's part of the commons is writable only for the leader and
- * for a replica that is about to lead: the driver says when (claim). It writes
- * down which replica will own an epoch before the accept register can name that
- * epoch (owner).
+ * The replica of a process and its front end: made when the peers were met, and
+ * what is logged of its roles.
  */
 #include <stdio.h>
 
 #include "core/base/assert.h"
 #include "core/base/log.h"
-#include "core/place/liveness.h"
 #include "kvs/replica/state_transfer_ops.h"
 #include "kvs/server/server.h"
 
@@ -60,105 +54,6 @@ static void on_need_snapshot(void *ctx, qn_slot_t slot)
     s->turn_wanted = true;
 }
 
-static void on_claim(void *ctx, bool writable)
-{
-    struct qn_server *s = ctx;
-    qn_commons_claim(s->commons, writable);
-}
-
-static bool on_owner(void *ctx, qn_epoch_t epoch)
-{
-    struct qn_server *s = ctx;
-    return qn_commons_owner_set(s->commons, epoch, s->boot->self,
-                                s->boot->incarnation);
-}
-
-static bool on_owned_by(void *ctx, uint64_t epoch, qn_node_t *node,
-                        uint64_t *inc)
-{
-    const struct qn_server *s = ctx;
-    return qn_commons_owner(s->commons, epoch, node, inc);
-}
-
-static bool on_ended(void *ctx, qn_node_t node, uint64_t inc)
-{
-    const struct qn_server *s = ctx;
-    return qn_liveness_check(s->commons, node, inc) == QN_LIVENESS_DEAD;
-}
-
-/* What is borrowed by the making of a driver. */
-struct lent {
-    uint64_t incarnation[QN_NODES_MAX];
-    const struct qn_outbox_state *state[QN_NODES_MAX];
-    const struct qn_ring *ring[QN_NODES_MAX];
-    const struct qn_arena *arena[QN_NODES_MAX];
-};
-
-static struct qn_flow_limits flow_limits(const struct qn_replica_spec *b)
-{
-    struct qn_flow_limits l =
-        qn_flow_default(b->nodes, QN_RING, b->config->repl_backlog_size);
-    l.timeout = b->config->lag_timeout * QN_MS;
-    l.min_awaited = b->config->min_replicas_to_write;
-    return l;
-}
-
-static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
-{
-    const struct qn_replica_spec *b = s->boot;
-    bool memory = qn_server_by_memory(s);
-    bool shares = qn_server_shares(s);
-    for (qn_node_t i = 0; i < b->nodes; i++) {
-        const struct qn_mapped_peer *p = s->peers.present[i];
-        QN_ASSERT(p == NULL || i != b->self);
-        QN_ASSERT(p == NULL || p->incarnation == s->peers.incarnation[i]);
-        l->incarnation[i] =
-            i == b->self ? b->incarnation : s->peers.incarnation[i];
-        l->state[i] = p != NULL ? qn_outbox_state(p->outbox) : NULL;
-        l->ring[i] = p != NULL && memory ? &p->ring : NULL;
-        l->arena[i] = p != NULL ? &p->arena : NULL;
-    }
-    return (struct qn_driver_opts){
-        .self = b->self,
-        .nodes = b->nodes,
-        .incarnation = l->incarnation,
-        .direct = s->peers.direct,
-        .tree = s->peers.tree,
-        .topology = b->topology->name,
-        .costs = b->topology->anew ? b->topology->costs : NULL,
-        .plan = b->topology->made ? &b->topology->plan : NULL,
-        .ring = b->topology->ring,
-        .ring_from = b->topology->ring_from,
-        .read_index = shares ? qn_commons_read_index(s->commons) : NULL,
-        .state = qn_outbox_state(s->outbox),
-        .peer_state = shares ? l->state : NULL,
-        .memory = {.word = memory ? qn_commons_word(s->commons) : NULL,
-                   .ring = s->ring,
-                   .peer_ring = l->ring,
-                   .claim = on_claim,
-                   .owner = on_owner,
-                   .owned_by = on_owned_by,
-                   .ctx = s},
-        .arena = shares && b->nodes > 1 ? &s->arena : NULL,
-        .peer_arena = l->arena,
-        .vote_record = s->record.memory != NULL
-                           ? s->record.memory
-                           : qn_commons_record(s->commons, b->self),
-        .vote_record_bytes = QN_COMMONS_RECORD_BYTES,
-        .fence = qn_server_fence,
-        .fence_ctx = s,
-        .first = b->first,
-        .ended = shares ? on_ended : NULL,
-        .ended_ctx = s,
-        .events = &s->events.own,
-        .own_cores = b->own_cores,
-        .flow = flow_limits(b),
-        .backlog_bytes = b->config->repl_backlog_size,
-        .seed = b->incarnation ^ qn_clock_now(),
-        .now = qn_clock_now(),
-    };
-}
-
 static int frontend_make(struct qn_server *s)
 {
     const struct qn_frontend_opts o = {
@@ -201,8 +96,9 @@ static int state_transfer_make(struct qn_server *s)
 static void acquaint(struct qn_server *s)
 {
     qn_time_t now = qn_clock_now();
+    uint64_t peers = qn_member_peers(s->member);
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        if (i != s->boot->self && s->peers.present[i] == NULL) {
+        if (i != s->boot->self && (peers >> i & 1) == 0) {
             qn_fanout_peer_down(s->ask, i);
             qn_state_transfer_peer_down(s->rejoin, i, now);
         }
@@ -214,9 +110,12 @@ static void acquaint(struct qn_server *s)
 
 int qn_server_replica_make(struct qn_server *s)
 {
-    struct lent lent = {0};
     const struct qn_replica_opts o = {
-        .driver = driver_opts(s, &lent),
+        .self = s->boot->self,
+        .nodes = s->boot->nodes,
+        .incarnation = s->boot->incarnation,
+        .first = s->boot->first,
+        .seed = s->seed,
         .config = s->boot->config,
         .submits_first = s->boot->first && s->boot->self == 0,
         .told = on_told,
@@ -228,7 +127,11 @@ int qn_server_replica_make(struct qn_server *s)
     };
     int err = qn_replica_create(&s->replica, &o);
     if (err == QN_OK) {
-        err = qn_server_peers_remember(s);
+        const struct qn_service service = qn_replica_service(s->replica);
+        err = qn_member_start(s->member, &service);
+    }
+    if (err == QN_OK) {
+        err = qn_replica_begin(s->replica, qn_member_driver(s->member));
     }
     if (err == QN_OK) {
         err = state_transfer_make(s);
@@ -262,8 +165,7 @@ void qn_server_roles_turn(struct qn_server *s)
     struct qn_role_actions actions;
     char why[64];
     qn_server_stop_turn(s);
-    /* relaxed: published by this thread. */
-    uint64_t epoch = qn_load(&qn_outbox_state(s->outbox)->epoch, QN_RELAXED);
+    uint64_t epoch = qn_member_epoch(s->member);
     if (!qn_role_log_due(&s->role_log, epoch)) {
         return;
     }
@@ -275,7 +177,7 @@ void qn_server_roles_turn(struct qn_server *s)
                                        d.reason == QN_REASON_SUSPECTED};
     qn_role_log_step(&s->role_log, epoch, &v, &actions);
     if (actions.deposed) {
-        qn_server_deposed(s, d.lost, qn_clock_now());
+        qn_member_deposed(s->member, d.lost, qn_clock_now());
     }
     if (actions.log_leads) {
         qn_log(QN_LOG_INFO, "replica %u leads, epoch %llu: %s", d.leader,

@@ -19,12 +19,10 @@ static_assert((int)QN_COUNTER_SETTINGS + (int)QN_SETTINGS <=
                   (int)QN_PEER_STATE_COUNTERS,
               "said by message");
 
-/* relaxed: a word is whole in itself. */
 static uint64_t word_of(const struct qn_server *s, qn_node_t i,
                         enum qn_setting k)
 {
-    return qn_load(&qn_server_state_of(s, i)->counters[QN_COUNTER_SETTINGS + k],
-                   QN_RELAXED);
+    return qn_member_counter(s->member, i, QN_COUNTER_SETTINGS + k);
 }
 
 static uint64_t own_word(const struct qn_server *s, enum qn_setting k)
@@ -47,8 +45,7 @@ static void go_by(struct qn_server *s, enum qn_setting k, uint64_t word)
     QN_ASSERT(qn_setting_valid(k, word, s->boot->nodes));
     values_of(qn_replica_config(s->replica), value);
     value[k] = qn_setting_value(word);
-    qn_store(&qn_outbox_state(s->outbox)->counters[QN_COUNTER_SETTINGS + k],
-             word, QN_RELAXED);
+    qn_member_counter_set(s->member, QN_COUNTER_SETTINGS + k, word);
     qn_replica_limits(s->replica, value[QN_SETTING_LAG_TIMEOUT],
                       value[QN_SETTING_MIN_REPLICAS]);
 }
@@ -66,10 +63,8 @@ void qn_settings_take(struct qn_server *s, qn_node_t peer)
 
 void qn_settings_turn(struct qn_server *s)
 {
-    for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        if (s->peers.present[i] != NULL) {
-            qn_settings_take(s, i);
-        }
+    for (uint64_t m = qn_member_peers(s->member); m != 0; m &= m - 1) {
+        qn_settings_take(s, (qn_node_t)__builtin_ctzll(m));
     }
 }
 

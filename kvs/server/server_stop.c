@@ -69,12 +69,13 @@ static void waits_log(const struct qn_server *s,
                       const struct qn_peer_facts *facts)
 {
     qn_node_t node = qn_halt_culprit(d->waiting, s->boot->self, facts);
-    const struct qn_mapped_peer *p = s->peers.present[node];
+    struct qn_member_peer p;
+    bool peer = qn_member_peer(s->member, node, &p);
     qn_log(QN_LOG_WARN,
            "the group waits: its leader was lost, and replica %u (process %d), "
            "which does not go on, may have what the others lack (positions "
            "from %llu on). Let it go on, or end it",
-           node, p != NULL ? p->pid : (int)getpid(),
+           node, peer ? p.pid : (int)getpid(),
            (unsigned long long)d->verdict.kept + 1);
 }
 
@@ -82,11 +83,9 @@ static void waits_log(const struct qn_server *s,
 static bool some_complete(const struct qn_server *s)
 {
     bool some = s->startup.ready;
-    for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        /* relaxed: it only says whether a line is worth while. */
-        some |= s->peers.present[i] != NULL &&
-                qn_load(&qn_server_state_of(s, i)->phase, QN_RELAXED) >=
-                    QN_SERVER_SERVING;
+    for (uint64_t m = qn_member_peers(s->member); m != 0; m &= m - 1) {
+        qn_node_t i = (qn_node_t)__builtin_ctzll(m);
+        some |= qn_member_phase(s->member, i) >= QN_SERVER_SERVING;
     }
     return some;
 }
@@ -116,7 +115,7 @@ void qn_server_stop_turn(struct qn_server *s)
     }
     qn_driver_status(driver, &d);
     const struct qn_role_log_view v = view_of(s, &d, stopped);
-    const struct qn_peer_facts facts = qn_server_facts(s);
+    const struct qn_peer_facts facts = qn_member_facts(s->member);
     switch (qn_role_log_halt(&s->role_log, &v, &facts)) {
     case QN_HALT_LINE_LOST_TOGETHER:
         lost_together_log(s, &d);

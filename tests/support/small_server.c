@@ -17,6 +17,7 @@
 #include "core/base/err.h"
 #include "core/base/log.h"
 #include "core/place/commons.h"
+#include "core/place/outbox.h"
 #include "kvs/control/control_channel.h"
 #include "tests/support/test.h"
 
@@ -76,12 +77,10 @@ static void news(const struct qn_control_msg *m)
     }
 }
 
-static int heard(void *ctx, const struct qn_control_msg *e,
-                 struct qn_outbox *peer, int fd)
+static int heard(void *ctx, const struct qn_control_msg *e, int fd)
 {
     (void)fd;
     (void)ctx;
-    qn_outbox_destroy(peer);
     news(e);
     return QN_OK;
 }
@@ -96,8 +95,9 @@ static int join(const struct qn_replica_spec *b)
                                          .numa_node = -1,
                                          .shared = true};
     int err = qn_outbox_create(&own, &shape);
-    return err != QN_OK ? err
-                        : qn_control_exchange(b, own, &shape, heard, NULL);
+    return err != QN_OK
+               ? err
+               : qn_control_exchange(b, qn_outbox_fd(own), heard, NULL);
 }
 
 static bool is(int moody, const struct qn_replica_spec *b)

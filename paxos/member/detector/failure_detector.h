@@ -31,7 +31,7 @@
  * again soon: then the timeout rises. (A long turn of this replica counts as
  * late, too: others may be asked the same.)
  *
- * One check, as the shell makes it (kvs/server/server_watch.c):
+ * One check, as the shell makes it (paxos/member/member_detect.c):
  *
  *     qn_failure_detector_due    no: nothing to do
  *     qn_failure_detector_check  in: time, peers that are waited for; out: what

@@ -13,6 +13,7 @@
 enum { NODES = 3, CELLS = 4096, CELL_BYTES = 56, FOLLOWER = 1, CONNS = 3 };
 
 struct member {
+    struct qn_driver *driver;
     struct qn_replica *replica;
     struct qn_qp *direct[NODES], *tree[NODES];
     struct qn_outbox_state state;
@@ -157,28 +158,36 @@ static void member_make(qn_node_t i)
         peer[p] = p != i ? &member[p].state : NULL;
     }
     qn_config_init(&m->config);
-    struct qn_replica_opts o = {
-        .driver = {.self = i,
-                   .nodes = NODES,
-                   .incarnation = incarnation,
-                   .direct = m->direct,
-                   .tree = m->tree,
-                   .topology = "sequential",
-                   .read_index = messages ? NULL : &read_index,
-                   .state = &m->state,
-                   .peer_state = messages ? NULL : peer,
-                   .first = true,
-                   .seed = 5,
-                   .now = now},
-        .config = &m->config,
-        .submits_first = i == 0,
-        .told = told,
-        .ctx = m};
+    struct qn_replica_opts o = {.self = i,
+                                .nodes = NODES,
+                                .incarnation = incarnation[i],
+                                .first = true,
+                                .seed = 5,
+                                .config = &m->config,
+                                .submits_first = i == 0,
+                                .told = told,
+                                .ctx = m};
     if (i == FOLLOWER) {
         o.deferred_read = on_deferred;
         o.configured = on_configured;
     }
     cr_assert(qn_replica_create(&m->replica, &o) == QN_OK);
+    const struct qn_driver_opts d = {.self = i,
+                                     .nodes = NODES,
+                                     .incarnation = incarnation,
+                                     .direct = m->direct,
+                                     .tree = m->tree,
+                                     .topology = "sequential",
+                                     .service = qn_replica_service(m->replica),
+                                     .read_index =
+                                         messages ? NULL : &read_index,
+                                     .state = &m->state,
+                                     .peer_state = messages ? NULL : peer,
+                                     .first = true,
+                                     .seed = 5,
+                                     .now = now};
+    cr_assert(qn_driver_create(&m->driver, &d) == QN_OK);
+    cr_assert(qn_replica_begin(m->replica, m->driver) == QN_OK);
 }
 
 static void turns(uint32_t n, qn_time_t step)
@@ -239,6 +248,7 @@ static void teardown(void)
     qn_frontend_fini(&fe);
     for (qn_node_t i = 0; i < NODES; i++) {
         qn_replica_destroy(member[i].replica);
+        qn_driver_destroy(member[i].driver);
         for (qn_node_t p = 0; p < NODES; p++) {
             qn_qp_close(member[i].direct[p]);
             qn_qp_close(member[i].tree[p]);

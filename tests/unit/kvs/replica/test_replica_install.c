@@ -11,6 +11,7 @@
 enum { NODES = 3, CELLS = 4096, CELL_BYTES = 56 };
 
 struct member {
+    struct qn_driver *driver;
     struct qn_replica *replica;
     struct qn_state_transfer *rejoin;
     struct qn_snapshot_content *content;
@@ -56,18 +57,11 @@ static void member_make(qn_node_t i)
     if (maxmemory[i] != 0) {
         m->config.maxmemory = maxmemory[i];
     }
-    const struct qn_replica_opts o = {.driver = {.self = i,
-                                                 .nodes = NODES,
-                                                 .incarnation = incarnation,
-                                                 .direct = m->direct,
-                                                 .tree = m->tree,
-                                                 .topology = "sequential",
-                                                 .read_index = &read_index,
-                                                 .state = &m->state,
-                                                 .peer_state = peer,
-                                                 .first = true,
-                                                 .seed = 5,
-                                                 .now = now},
+    const struct qn_replica_opts o = {.self = i,
+                                      .nodes = NODES,
+                                      .incarnation = incarnation[i],
+                                      .first = true,
+                                      .seed = 5,
                                       .config = &m->config,
                                       .submits_first = i == 0,
                                       .told = told,
@@ -75,6 +69,21 @@ static void member_make(qn_node_t i)
                                       .need_snapshot = need_snapshot,
                                       .ctx = m};
     cr_assert_eq(qn_replica_create(&m->replica, &o), QN_OK);
+    const struct qn_driver_opts d = {.self = i,
+                                     .nodes = NODES,
+                                     .incarnation = incarnation,
+                                     .direct = m->direct,
+                                     .tree = m->tree,
+                                     .topology = "sequential",
+                                     .service = qn_replica_service(m->replica),
+                                     .read_index = &read_index,
+                                     .state = &m->state,
+                                     .peer_state = peer,
+                                     .first = true,
+                                     .seed = 5,
+                                     .now = now};
+    cr_assert_eq(qn_driver_create(&m->driver, &d), QN_OK);
+    cr_assert_eq(qn_replica_begin(m->replica, m->driver), QN_OK);
     const struct qn_snapshot_content_opts c = {
         .nodes = NODES,
         .config = &m->config,
@@ -136,6 +145,7 @@ static void end(void)
         qn_state_transfer_destroy(member[i].rejoin);
         qn_snapshot_content_destroy(member[i].content);
         qn_replica_destroy(member[i].replica);
+        qn_driver_destroy(member[i].driver);
         for (qn_node_t p = 0; p < NODES; p++) {
             qn_qp_close(member[i].direct[p]);
             qn_qp_close(member[i].tree[p]);

@@ -1,8 +1,8 @@
-#ifndef QN_KVS_SERVER_PEERS_H
-#define QN_KVS_SERVER_PEERS_H
+#ifndef QN_PAXOS_MEMBER_PEERS_H
+#define QN_PAXOS_MEMBER_PEERS_H
 
 /**
- * The peers of a replica: which incarnation of each node is present, what is
+ * The peers of a member: which incarnation of each node is present, what is
  * mapped of it, and how to reach it (two queuepairs and a doorbell).
  *
  *     absent --add--> present --retire--> retained --sweep--> absent
@@ -12,7 +12,7 @@
  * incarnation at most; earlier ones may be retained beside it.
  *
  * Owns the peers, their mappings, descriptors and queuepairs. It decides
- * nothing: kvs/server/server_peers.c meets them, and the failure detector
+ * nothing: member_meet.c meets them, and the failure detector
  * (paxos/member/detector) says which one is dead.
  *
  * Threads: one, the loop's.

@@ -1,5 +1,5 @@
 /* See peers.h. */
-#include "kvs/server/peers.h"
+#include "paxos/member/peers.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

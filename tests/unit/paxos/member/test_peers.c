@@ -2,7 +2,7 @@
  * The map of peers, with incarnations that have no outbox and no queuepair:
  * which are present, retained, or gone. Descriptors are copies of /dev/null's.
  */
-#include "kvs/server/peers.h"
+#include "paxos/member/peers.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,0 +1,290 @@
+#ifndef QN_PAXOS_MEMBER_MEMBER_H
+#define QN_PAXOS_MEMBER_MEMBER_H
+
+/**
+ * A member of a group: everything that one incarnation of a node needs to take
+ * part in agreement, but for the replicated service itself.
+ *
+ * It owns its outbox (with ring and arena), its mapping of the commons, its
+ * attachment to a device, the peers that it has met, the driver and the failure
+ * detector. Its program gives it descriptors, numbers and a transport, tells it
+ * of the incarnations of the other nodes, and gives it the service
+ * (paxos/driver/driver.h), through which decided commands come back.
+ *
+ *     qn_member_create         the own outbox is there, and this process is its
+ *                              node's live incarnation
+ *     qn_member_meet           each peer, by the descriptor of its outbox; also
+ *     qn_member_meet_ended     what is needed of those that have ended
+ *     qn_member_start          queuepairs, driver, watching
+ *       turns
+ *     qn_member_destroy
+ *
+ * A turn:
+ *
+ *     qn_member_turn_begin
+ *     qn_driver_turn, the service's own work, qn_driver_flush
+ *     at = qn_member_turn_end  peers that have ended or are stalled
+ *
+ * and before the program sleeps:
+ *
+ *     qn_member_arm
+ *     if qn_member_again: qn_member_wake, and the next turn
+ *     else: wait for the doorbell's descriptor, until `at` or
+ *           qn_driver_deadline at the latest; then qn_member_wake and, if the
+ *           descriptor is readable, qn_member_drain
+ *
+ * Peers that begin while it takes turns come by qn_member_peer_up. Their ends
+ * are seen by the failure detector, or come by qn_member_peer_down, whichever
+ * is first; `ended` is called once for each.
+ *
+ * It prints nothing, has no thread and no event loop, and knows no transport by
+ * name.
+ *
+ * Threads: one per member, from qn_member_create on; that thread holds the
+ * liveness word, and its end is the member's end (core/place/liveness.h). No
+ * call blocks. Several members may be threads of one process.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/base/clock.h"
+#include "core/device.h"
+#include "core/node.h"
+#include "core/qp.h"
+#include "paxos/member/detector/failure_detector.h"
+
+struct qn_driver;
+struct qn_events;
+struct qn_machine;
+struct qn_member;
+struct qn_service;
+struct qn_tree;
+
+/** An incarnation of a peer. */
+struct qn_member_peer {
+    qn_node_t node;
+    uint64_t incarnation; /* never 0 */
+    int pid;              /* of its process, or its thread; 0: unknown */
+    int fd;               /* of its outbox; borrowed */
+};
+
+/** What the program is told. Called in the member's thread, from inside its
+ *  calls; none may call back into the member but to ask what it knows. */
+struct qn_member_callbacks {
+    /** A later incarnation of this node has begun, of which this one was never
+     *  told. It must not return: the process ends. */
+    void (*superseded)(void *ctx, uint64_t incarnation);
+    /** The present incarnation of a peer has ended. What it has said can still
+     *  be read; the driver knows of its end. */
+    void (*ended)(void *ctx, qn_node_t node, uint64_t incarnation,
+                  qn_time_t now);
+    /** Its flight recorder (core/place/flight_recorder.h), or that of another
+     *  incarnation that has ended before this member started; borrowed. */
+    void (*recorded)(void *ctx, qn_node_t node, uint64_t incarnation,
+                     const void *flight);
+    /** A peer that had lost its role as stalled makes turns again: the
+     *  suspicion timeout is `timeout` ns now. */
+    void (*resumed)(void *ctx, qn_node_t node, qn_time_t timeout);
+    void *ctx;
+};
+
+/** All pointers are borrowed for qn_member_create, but where it is said. */
+struct qn_member_opts {
+    qn_node_t self;
+    uint32_t nodes;       /* 1 .. QN_NODES_MAX */
+    uint64_t incarnation; /* of this member, never 0 */
+    bool first;           /* the group begins with this incarnation */
+    uint64_t seed;        /* of everything random */
+    uint64_t born_ms;     /* ms since 1970, for the flight recorder */
+
+    /* Descriptors, borrowed until destroy. */
+    int commons_fd; /* of the group's commons; never closed in this process */
+    int record_fd;  /* of an area of QN_COMMONS_RECORD_BYTES with this voter's
+                       record; -1: it lies in the commons */
+    const int *doorbell_fd; /* [nodes] eventfd of each node, non-blocking */
+
+    /* Channels. */
+    const struct qn_transport *transport; /* kept */
+    uint32_t cells;                       /* of a lane */
+    struct qn_device_opts device;         /* if the transport has one */
+    bool shares; /* members read each other's outboxes for agreement; else they
+                    say their state in messages (PROTOCOL.md 3.7), and the
+                    program tells of deaths. True for one node */
+
+    /* Agreement. */
+    bool memory_acceptor;   /* with more than one node; `shares` */
+    uint64_t ring_bytes;    /* of batches in the own ring: address space */
+    uint64_t arena_bytes;   /* of long commands in the own arena, likewise */
+    uint64_t backlog_bytes; /* of the log that is kept for members that lag */
+    qn_time_t lag_timeout;  /* ns; flow control, as are both: */
+    uint32_t min_awaited;   /* paxos/flow/flow.h */
+    bool own_cores;         /* no two nodes share a core */
+    const int *numa_node;   /* [nodes] home of the pages of each; -1: none */
+
+    /* The broadcast tree (struct qn_driver_opts), kept. */
+    const char *topology;
+    const struct qn_machine *costs; /* or NULL */
+    const struct qn_tree *plan;     /* or NULL */
+    uint32_t ring;                  /* arity of a diamond ring; 0 */
+    uint32_t ring_from;
+
+    struct qn_member_callbacks callbacks;
+};
+
+/* ---- begin and end ------------------------------------------------------- */
+
+/**
+ * Make the own outbox, and become the node's live incarnation, until the
+ * calling thread ends.
+ *
+ * @param out   Filled; destroy it.
+ * @return QN_OK; QN_EBUSY: another process is this node, or this thread is a
+ *         member already; QN_EINVAL; QN_ENOMEM; QN_EMFILE; QN_EPERM or
+ *         QN_ECORRUPT: the commons are not those of such a group; QN_ENOSYS:
+ *         the kernel cannot do it.
+ */
+int qn_member_create(struct qn_member **out, const struct qn_member_opts *o);
+
+/** To pass to peers; owned by the member. */
+int qn_member_outbox_fd(const struct qn_member *m);
+
+/**
+ * Before the start: a peer is there; or one of an earlier incarnation of this
+ * very node, which has ended and whose ring may be needed.
+ *
+ * @param p  Its descriptor may be closed afterwards.
+ * @return QN_OK; QN_EPERM, QN_ECORRUPT, QN_ESTALE: that is not its outbox, or
+ *         it was met already; QN_ENOMEM; QN_EMFILE. Then nothing has changed.
+ */
+int qn_member_meet(struct qn_member *m, const struct qn_member_peer *p);
+
+/** Before the start: that incarnation of a peer has ended. 0: the node never
+ *  had one. The end of an earlier one than was met says nothing new. */
+void qn_member_meet_ended(struct qn_member *m, qn_node_t node,
+                          uint64_t incarnation);
+
+/** Open queuepairs to all that were met, and make the driver.
+ *  @param service  Copied.
+ *  @return QN_OK; QN_EINVAL, QN_ENOMEM: destroy the member. */
+int qn_member_start(struct qn_member *m, const struct qn_service *service);
+
+/** Its end will be intended: no supervisor shall start another incarnation by
+ *  itself. */
+void qn_member_leave(struct qn_member *m);
+
+/** The thread of qn_member_create, or any other after its end. What the service
+ *  keeps of the driver's is given back before. NULL is fine. */
+void qn_member_destroy(struct qn_member *m);
+
+/** NULL before the start. Owned by the member. */
+struct qn_driver *qn_member_driver(const struct qn_member *m);
+
+/** Its flight recorder, from the start on; the program may note events. */
+struct qn_events *qn_member_events(struct qn_member *m);
+
+/* ---- turns --------------------------------------------------------------- */
+
+/** A turn begins: a sign of life for the others. Looks for a later incarnation
+ *  of this node. */
+void qn_member_turn_begin(struct qn_member *m);
+
+/** Look for peers that have ended or are stalled, and forget what is needed no
+ *  more. @return when to come again; QN_TIME_NEVER: not before something
+ *  happens. A compare, unless a check is due. */
+qn_time_t qn_member_turn_end(struct qn_member *m, qn_time_t now);
+
+/** Another turn is due at once. */
+bool qn_member_again(struct qn_member *m);
+
+/** Nothing is to be done: let other threads of this core go first, once
+ *  (core/wait/spin.h). */
+void qn_member_yield(struct qn_member *m, qn_time_t now);
+
+/** Say that this member sleeps, or does not; and empty the descriptor of its
+ *  doorbell. */
+void qn_member_arm(struct qn_member *m);
+void qn_member_wake(struct qn_member *m);
+void qn_member_drain(struct qn_member *m);
+
+/* ---- peers --------------------------------------------------------------- */
+
+/**
+ * A new incarnation of a peer. If the former one was present, it has ended.
+ *
+ * @param p  As in qn_member_meet.
+ * @return QN_OK; QN_ECORRUPT: it would be this node; else as qn_member_meet and
+ *         qn_driver_up. Then the node is absent.
+ */
+int qn_member_peer_up(struct qn_member *m, const struct qn_member_peer *p);
+
+/** That incarnation of a peer has ended for certain. Does nothing if that is
+ *  known. */
+void qn_member_peer_down(struct qn_member *m, qn_node_t node,
+                         uint64_t incarnation);
+
+/** @param p  Filled: the present incarnation, its `fd` valid while it is; or
+ *            the last one that was known (0: none), with pid 0 and fd -1.
+ *  @return is one present? Not of this node itself. */
+bool qn_member_peer(const struct qn_member *m, qn_node_t node,
+                    struct qn_member_peer *p);
+
+/** Mask of nodes with a present peer. O(nodes). */
+uint64_t qn_member_peers(const struct qn_member *m);
+
+/** Call `each` for every incarnation that has ended and is still needed. */
+void qn_member_each_retained(const struct qn_member *m,
+                             void (*each)(void *ctx,
+                                          const struct qn_member_peer *p),
+                             void *ctx);
+
+/** Is the node's present incarnation there, and alive as far as can be seen
+ *  now? (By message, deaths are told.) */
+bool qn_member_lives(const struct qn_member *m, qn_node_t node);
+
+/** Ring the doorbell of a present peer. */
+void qn_member_ring(struct qn_member *m, qn_node_t node);
+
+/** That node has lost its role because it was stalled: was that false? */
+void qn_member_deposed(struct qn_member *m, qn_node_t node, qn_time_t now);
+
+/** What may be asked about peers; `stopped` about any node. Valid as long as
+ *  the member. */
+struct qn_peer_facts qn_member_facts(struct qn_member *m);
+
+/** ns: the silence that makes a peer suspected now. */
+qn_time_t qn_member_suspicion_timeout(const struct qn_member *m, qn_time_t now);
+
+/** What all its queuepairs of that backend have moved. O(nodes). */
+struct qn_qp_traffic qn_member_traffic(const struct qn_member *m,
+                                       const struct qn_qp_ops *ops);
+
+/** The flight recorder of a present peer, or the own one. @param incarnation
+ *  Filled. @return NULL: the node is absent. */
+const void *qn_member_flight(const struct qn_member *m, qn_node_t node,
+                             uint64_t *incarnation);
+
+/* ---- what members say of themselves -------------------------------------- *
+ *
+ * For people and programs, not for agreement: anything may stand there if a
+ * process has overwritten its memory. Of this node, or a present peer. After
+ * the start. */
+
+/** The program's phase (QN_PHASE_* of its own); 0 at first. */
+uint64_t qn_member_phase(const struct qn_member *m, qn_node_t node);
+void qn_member_phase_set(struct qn_member *m, uint64_t phase);
+
+/** A counter of the program. @param k  Below QN_MEMBER_COUNTERS; by message
+ *  only those below QN_PEER_STATE_COUNTERS are said (paxos/wire). */
+#define QN_MEMBER_COUNTERS 57u
+uint64_t qn_member_counter(const struct qn_member *m, qn_node_t node,
+                           uint32_t k);
+void qn_member_counter_set(struct qn_member *m, uint32_t k, uint64_t value);
+
+/** Turns that the node has made: signs of life. */
+uint64_t qn_member_turns(const struct qn_member *m, qn_node_t node);
+
+/** The epoch that this member knows; cheap. */
+uint64_t qn_member_epoch(const struct qn_member *m);
+
+#endif

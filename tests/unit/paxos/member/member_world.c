@@ -1,0 +1,481 @@
+#include "tests/unit/paxos/member/member_world.h"
+
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/base/assert.h"
+#include "core/base/err.h"
+#include "tests/support/test.h"
+#include "transports/registry.h"
+
+enum { CELLS = 256 };
+
+#define BACKLOG (UINT64_C(4) << 20)
+
+/* ---- what a member tells, in its thread ---------------------------------- */
+
+static void on_superseded(void *ctx, uint64_t incarnation)
+{
+    (void)ctx;
+    (void)incarnation;
+    _exit(7);
+}
+
+static void on_ended(void *ctx, qn_node_t node, uint64_t incarnation,
+                     qn_time_t now)
+{
+    struct world_life *l = ctx;
+    struct qn_member_peer p;
+    (void)now;
+    QN_ASSERT(qn_member_peer(l->member, node, &p)); /* still there */
+    QN_ASSERT(p.incarnation == incarnation);
+    pthread_mutex_lock(&l->world->lock);
+    l->deaths |= UINT64_C(1) << node;
+    pthread_cond_broadcast(&l->world->changed);
+    pthread_mutex_unlock(&l->world->lock);
+}
+
+static void on_recorded(void *ctx, qn_node_t node, uint64_t incarnation,
+                        const void *flight)
+{
+    struct world_life *l = ctx;
+    (void)node;
+    (void)incarnation;
+    QN_ASSERT(flight != NULL);
+    pthread_mutex_lock(&l->world->lock);
+    l->recorded++;
+    pthread_cond_broadcast(&l->world->changed);
+    pthread_mutex_unlock(&l->world->lock);
+}
+
+static void on_resumed(void *ctx, qn_node_t node, qn_time_t timeout)
+{
+    struct world_life *l = ctx;
+    QN_ASSERT(timeout > 0);
+    pthread_mutex_lock(&l->world->lock);
+    l->resumed |= UINT64_C(1) << node;
+    pthread_cond_broadcast(&l->world->changed);
+    pthread_mutex_unlock(&l->world->lock);
+}
+
+/* ---- the service --------------------------------------------------------- */
+
+static uint32_t on_apply(void *ctx, const struct qn_applied *a)
+{
+    struct world_life *l = ctx;
+    pthread_mutex_lock(&l->world->lock);
+    l->applied++;
+    l->digest = (l->digest ^ (a->seq << 8 | a->origin)) * 1099511628211u;
+    pthread_mutex_unlock(&l->world->lock);
+    return 1;
+}
+
+static void on_applied(void *ctx, qn_slot_t slot, uint64_t stamp_ms)
+{
+    struct world_life *l = ctx;
+    (void)slot;
+    (void)stamp_ms;
+    pthread_cond_broadcast(&l->world->changed);
+}
+
+static void on_peer_message(void *ctx, qn_node_t from, struct qn_slice bytes)
+{
+    (void)ctx;
+    (void)from;
+    (void)bytes;
+}
+
+/* ---- snapshots ----------------------------------------------------------- */
+
+static void wake(const struct world *w, qn_node_t node)
+{
+    uint64_t one = 1;
+    QN_ASSERT(write(w->doorbell_fd[node], &one, sizeof one) == sizeof one);
+}
+
+static void on_need_snapshot(void *ctx, qn_slot_t slot)
+{
+    struct world_life *l = ctx;
+    struct world *w = l->world;
+    pthread_mutex_lock(&w->lock);
+    if (w->snapshot.asker == NULL) {
+        w->snapshot = (struct world_snapshot){.asker = l, .slot = slot};
+        for (qn_node_t i = 0; i < WORLD_NODES; i++) {
+            wake(w, i);
+        }
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* Locked: give it, if this member has what another one lacks. */
+static void give_snapshot(struct world_life *l)
+{
+    struct qn_driver *d = qn_member_driver(l->member);
+    struct world_snapshot *s = &l->world->snapshot;
+    if (s->asker == NULL || s->asker == l || s->given ||
+        qn_driver_applied(d) < s->slot || !qn_driver_cut(d, &s->resume)) {
+        return;
+    }
+    s->ul_count = qn_driver_ul(d, s->ul, QN_UL_KEPT);
+    s->applied = l->applied;
+    s->digest = l->digest;
+    s->given = true;
+    wake(l->world, s->asker->node);
+}
+
+/* Locked. */
+static void take_snapshot(struct world_life *l, qn_time_t now)
+{
+    struct world_snapshot *s = &l->world->snapshot;
+    if (s->asker != l || !s->given) {
+        return;
+    }
+    int err = qn_driver_install(qn_member_driver(l->member), &s->resume, s->ul,
+                                s->ul_count, now);
+    if (err == QN_OK) {
+        l->applied = s->applied;
+        l->digest = s->digest;
+        l->world->snapshots++;
+        pthread_cond_broadcast(&l->world->changed);
+    }
+    if (err != QN_EAGAIN) {
+        s->asker = NULL;
+    }
+}
+
+/* ---- a member's thread --------------------------------------------------- */
+
+struct qn_member_opts world_opts(struct world *w, qn_node_t node,
+                                 uint64_t incarnation)
+{
+    static const int anywhere[WORLD_NODES] = {-1, -1, -1};
+    return (struct qn_member_opts){
+        .self = node,
+        .nodes = WORLD_NODES,
+        .incarnation = incarnation,
+        .first = incarnation <= WORLD_NODES,
+        .seed = incarnation,
+        .commons_fd = w->commons_fd,
+        .record_fd = -1,
+        .doorbell_fd = w->doorbell_fd,
+        .transport = w->transport,
+        .cells = CELLS,
+        .device = {.nodes = WORLD_NODES, .lanes = QN_LANES, .seed = 1},
+        .shares = true,
+        .memory_acceptor = w->memory_acceptor,
+        .ring_bytes = 2 * BACKLOG,
+        .arena_bytes = BACKLOG,
+        .backlog_bytes = BACKLOG,
+        .lag_timeout = 10 * QN_S,
+        .numa_node = anywhere,
+        .topology = "sequential",
+        .callbacks = {.superseded = on_superseded,
+                      .ended = on_ended,
+                      .recorded = on_recorded,
+                      .resumed = on_resumed}};
+}
+
+static struct qn_member_peer peer_of(const struct world_life *l)
+{
+    return (struct qn_member_peer){.node = l->node,
+                                   .incarnation = l->incarnation,
+                                   .pid = l->tid,
+                                   .fd = qn_member_outbox_fd(l->member)};
+}
+
+static bool all_there(const struct world *w)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < w->lives; i++) {
+        n += w->life[i].there;
+    }
+    return n == w->lives;
+}
+
+/* The present ones of all nodes, and this node's own former incarnations. All
+ * are there, and none comes or goes meanwhile. */
+static void meet(struct world_life *l)
+{
+    const struct world *w = l->world;
+    for (uint32_t i = 0; i < w->lives; i++) {
+        const struct world_life *k = &w->life[i];
+        const struct qn_member_peer p = peer_of(k);
+        if (k != l && (k->node == l->node || w->present[k->node] == k)) {
+            QN_ASSERT(qn_member_meet(l->member, &p) == QN_OK);
+            if (k->ended && k->node != l->node) {
+                qn_member_meet_ended(l->member, p.node, p.incarnation);
+            }
+        }
+    }
+}
+
+/* Locked. */
+static void hear_of_new_peers(struct world_life *l)
+{
+    struct world *w = l->world;
+    for (qn_node_t i = 0; i < WORLD_NODES; i++) {
+        const struct world_life *k = w->present[i];
+        struct qn_member_peer known;
+        (void)qn_member_peer(l->member, i, &known);
+        if (i != l->node && k->there && k->incarnation > known.incarnation) {
+            const struct qn_member_peer p = peer_of(k);
+            pthread_mutex_unlock(&w->lock); /* it may call back */
+            QN_ASSERT(qn_member_peer_up(l->member, &p) == QN_OK);
+            pthread_mutex_lock(&w->lock);
+        }
+    }
+}
+
+/* Locked. */
+static void submit(struct world_life *l)
+{
+    struct qn_driver *d = qn_member_driver(l->member);
+    while (l->submitted < l->wanted && qn_driver_room(d)) {
+        const struct qn_slice bytes = {.data = (const uint8_t *)&l->submitted,
+                                       .len = sizeof l->submitted};
+        uint64_t seq;
+        QN_ASSERT(qn_driver_submit(d, &bytes, 1, &seq) == QN_OK);
+        l->submitted++;
+    }
+}
+
+static void note_roles(struct world_life *l, qn_time_t now)
+{
+    struct qn_driver_status st;
+    qn_driver_status(qn_member_driver(l->member), &st);
+    if (st.failovers != l->failovers && st.reason == QN_REASON_SUSPECTED) {
+        qn_member_deposed(l->member, st.lost, now);
+    }
+    pthread_mutex_lock(&l->world->lock);
+    l->failovers = st.failovers;
+    l->leader = st.leader;
+    pthread_cond_broadcast(&l->world->changed);
+    pthread_mutex_unlock(&l->world->lock);
+}
+
+/* @return when the next one is due; 0: at once. */
+static qn_time_t turn(struct world_life *l)
+{
+    struct qn_driver *d = qn_member_driver(l->member);
+    qn_time_t now = qn_clock_now();
+    qn_member_turn_begin(l->member);
+    (void)qn_driver_turn(d, now, qn_clock_wall_ms());
+    pthread_mutex_lock(&l->world->lock);
+    hear_of_new_peers(l);
+    give_snapshot(l);
+    take_snapshot(l, now);
+    submit(l);
+    pthread_mutex_unlock(&l->world->lock);
+    (void)qn_driver_flush(d, now);
+    qn_time_t at = qn_member_turn_end(l->member, now);
+    note_roles(l, now);
+    at = QN_MIN(at, qn_driver_deadline(d));
+    qn_member_yield(l->member, now);
+    qn_member_arm(l->member);
+    return qn_member_again(l->member) ? 0 : at;
+}
+
+static void wait(struct world_life *l, qn_time_t at)
+{
+    struct pollfd p = {.fd = l->world->doorbell_fd[l->node], .events = POLLIN};
+    qn_time_t now = qn_clock_now();
+    int ms = at == QN_TIME_NEVER ? -1
+             : at <= now         ? 0
+                                 : (int)((at - now + QN_MS - 1) / QN_MS);
+    if (poll(&p, 1, ms) > 0) {
+        qn_member_drain(l->member);
+    }
+    qn_member_wake(l->member);
+}
+
+/* @return false: leave the loop. */
+static bool obey(struct world_life *l)
+{
+    struct world *w = l->world;
+    pthread_mutex_lock(&w->lock);
+    l->started = true;
+    pthread_cond_broadcast(&w->changed);
+    while (l->sleep && !l->die && !l->stop) {
+        pthread_cond_wait(&w->changed, &w->lock);
+    }
+    bool go_on = !l->die && !l->stop;
+    pthread_mutex_unlock(&w->lock);
+    return go_on;
+}
+
+static void *run(void *arg)
+{
+    struct world_life *l = arg;
+    struct world *w = l->world;
+    struct qn_member_opts o = world_opts(w, l->node, l->incarnation);
+    const struct qn_service service = {.apply = on_apply,
+                                       .applied = on_applied,
+                                       .on_peer_message = on_peer_message,
+                                       .need_snapshot = on_need_snapshot,
+                                       .ctx = l};
+    o.callbacks.ctx = l;
+    QN_ASSERT(qn_member_create(&l->member, &o) == QN_OK);
+    pthread_mutex_lock(&w->lock);
+    l->tid = gettid();
+    l->there = true;
+    pthread_cond_broadcast(&w->changed);
+    while (!all_there(w)) {
+        pthread_cond_wait(&w->changed, &w->lock);
+    }
+    pthread_mutex_unlock(&w->lock);
+    meet(l);
+    QN_ASSERT(qn_member_start(l->member, &service) == QN_OK);
+    while (obey(l)) {
+        wait(l, turn(l));
+    }
+    if (l->stop) {
+        qn_member_destroy(l->member);
+        l->member = NULL;
+    }
+    return NULL; /* if it dies, with all that it has */
+}
+
+/* ---- the test's thread --------------------------------------------------- */
+
+static struct world_life *live(struct world *w, qn_node_t node)
+{
+    cr_assert_lt(w->lives, WORLD_LIVES);
+    struct world_life *l = &w->life[w->lives++];
+    *l = (struct world_life){.world = w, .node = node, .incarnation = w->lives};
+    w->present[node] = l;
+    return l;
+}
+
+void world_begin(struct world *w, const char *transport, bool memory_acceptor)
+{
+    *w = (struct world){.transport = qn_transport_find(transport),
+                        .memory_acceptor = memory_acceptor};
+    cr_assert_not_null(w->transport);
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->changed, NULL);
+    const struct qn_member_opts o = world_opts(w, 0, 1);
+    const struct qn_transport_bytes bytes =
+        qn_transport_needs(w->transport, CELLS, &o.device);
+    cr_assert_eq(qn_commons_create(&w->commons, WORLD_NODES, bytes.device, true,
+                                   &w->commons_fd),
+                 QN_OK);
+    if (w->transport->device != NULL) {
+        w->transport->device->format(qn_commons_device(w->commons), &o.device);
+    }
+    for (qn_node_t i = 0; i < WORLD_NODES; i++) {
+        w->doorbell_fd[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        (void)live(w, i);
+    }
+    for (qn_node_t i = 0; i < WORLD_NODES; i++) {
+        struct world_life *l = w->present[i];
+        cr_assert_eq(pthread_create(&l->thread, NULL, run, l), 0);
+    }
+}
+
+void world_wait(struct world *w, qn_node_t node,
+                bool (*is)(const struct world_life *l))
+{
+    pthread_mutex_lock(&w->lock);
+    while (!is(w->present[node])) {
+        pthread_cond_wait(&w->changed, &w->lock);
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
+static bool has_started(const struct world_life *l)
+{
+    return l->started;
+}
+
+/* It leaves its loop; its thread has ended. */
+static void leave(struct world *w, struct world_life *l, bool die)
+{
+    if (l->ended) {
+        return;
+    }
+    world_wait(w, l->node, has_started);
+    pthread_mutex_lock(&w->lock);
+    l->die = die;
+    l->stop = !die;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    wake(w, l->node);
+    cr_assert_eq(pthread_join(l->thread, NULL), 0);
+    pthread_mutex_lock(&w->lock);
+    l->ended = true;
+    pthread_mutex_unlock(&w->lock);
+}
+
+void world_kill(struct world *w, qn_node_t node)
+{
+    leave(w, w->present[node], true);
+}
+
+void world_return(struct world *w, qn_node_t node)
+{
+    pthread_mutex_lock(&w->lock);
+    cr_assert(w->present[node]->ended);
+    struct world_life *l = live(w, node);
+    pthread_mutex_unlock(&w->lock);
+    cr_assert_eq(pthread_create(&l->thread, NULL, run, l), 0);
+    world_wait(w, node, has_started);
+    for (qn_node_t i = 0; i < WORLD_NODES; i++) {
+        wake(w, i);
+    }
+}
+
+void world_submit(struct world *w, qn_node_t node, uint64_t n)
+{
+    pthread_mutex_lock(&w->lock);
+    w->present[node]->wanted += n;
+    pthread_mutex_unlock(&w->lock);
+    wake(w, node);
+}
+
+void world_applied(struct world *w, uint64_t n)
+{
+    pthread_mutex_lock(&w->lock);
+    for (qn_node_t i = 0; i < WORLD_NODES; i++) {
+        while (!w->present[i]->ended && w->present[i]->applied < n) {
+            pthread_cond_wait(&w->changed, &w->lock);
+        }
+        cr_assert(w->present[i]->ended || w->present[i]->applied == n);
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
+void world_sleep(struct world *w, qn_node_t node, bool sleep)
+{
+    pthread_mutex_lock(&w->lock);
+    w->present[node]->sleep = sleep;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    wake(w, node);
+}
+
+uint64_t world_digest(struct world *w, qn_node_t node)
+{
+    pthread_mutex_lock(&w->lock);
+    uint64_t digest = w->present[node]->digest;
+    pthread_mutex_unlock(&w->lock);
+    return digest;
+}
+
+void world_end(struct world *w)
+{
+    for (qn_node_t i = 0; i < WORLD_NODES; i++) {
+        leave(w, w->present[i], false);
+    }
+    for (uint32_t i = 0; i < w->lives; i++) {
+        qn_member_destroy(w->life[i].member); /* of one that died */
+    }
+    for (qn_node_t i = 0; i < WORLD_NODES; i++) {
+        close(w->doorbell_fd[i]);
+    }
+    qn_commons_destroy(w->commons);
+    close(w->commons_fd);
+    pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->lock);
+}

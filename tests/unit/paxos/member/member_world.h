@@ -1,0 +1,104 @@
+#ifndef QN_TESTS_UNIT_PAXOS_MEMBER_MEMBER_WORLD_H
+#define QN_TESTS_UNIT_PAXOS_MEMBER_MEMBER_WORLD_H
+
+/**
+ * A group whose members are threads of one process, each with an event loop as
+ * member.h asks for: a turn, then poll() on the doorbell. The test's thread
+ * tells them what to do on a board, and waits until what it asked for has come.
+ *
+ * A thread that is told to die returns at once, with all that it has: the
+ * kernel marks its liveness word, as it does for a process.
+ */
+
+#include <pthread.h>
+
+#include "core/place/commons.h"
+#include "paxos/driver/driver.h"
+#include "paxos/member/member.h"
+
+enum { WORLD_NODES = 3, WORLD_LIVES = 8 };
+
+/** One incarnation: a thread. */
+struct world_life {
+    struct world *world;
+    qn_node_t node;
+    uint64_t incarnation;
+    pthread_t thread;
+    struct qn_member *member;
+    int tid;
+    bool there;      /* its outbox is */
+    bool started;    /* it takes turns */
+    bool die, stop;  /* orders: at once, or in order */
+    bool sleep;      /* order: make no turns */
+    bool ended;      /* the thread has */
+    uint64_t wanted; /* commands that it shall submit */
+    uint64_t submitted;
+    uint64_t applied;   /* commands */
+    uint64_t digest;    /* of them, in order */
+    uint64_t deaths;    /* mask of nodes whose end it was told */
+    uint64_t recorded;  /* flight recorders given */
+    uint64_t resumed;   /* mask of nodes */
+    uint64_t leader;    /* as it knows, and */
+    uint64_t failovers; /* ... as it was told */
+};
+
+/** What a member that lacks slots gets of another one, once for all. */
+struct world_snapshot {
+    const struct world_life *asker; /* NULL: none is wanted */
+    qn_slot_t slot;                 /* that it lacks */
+    bool given;
+    struct qn_resume resume;
+    struct qn_ul_entry ul[QN_UL_KEPT];
+    uint32_t ul_count;
+    uint64_t applied, digest;
+};
+
+struct world {
+    const struct qn_transport *transport;
+    bool memory_acceptor;
+    struct qn_commons *commons;
+    int commons_fd;
+    int doorbell_fd[WORLD_NODES];
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct world_life life[WORLD_LIVES];
+    uint32_t lives;
+    struct world_life *present[WORLD_NODES];
+    struct world_snapshot snapshot;
+    uint32_t snapshots; /* installed */
+};
+
+/** Commons and doorbells; then all nodes, which meet. */
+void world_begin(struct world *w, const char *transport, bool memory_acceptor);
+
+/** All threads end in order, and everything is given back. */
+void world_end(struct world *w);
+
+/** The options that a member of the world has. */
+struct qn_member_opts world_opts(struct world *w, qn_node_t node,
+                                 uint64_t incarnation);
+
+/** The present thread of a node dies; returns when it has ended. */
+void world_kill(struct world *w, qn_node_t node);
+
+/** A new incarnation of a dead node; the others are told. Returns when it takes
+ *  turns. */
+void world_return(struct world *w, qn_node_t node);
+
+/** Submit `n` more commands at a node. */
+void world_submit(struct world *w, qn_node_t node, uint64_t n);
+
+/** Wait until all living nodes have applied `n` commands in all. */
+void world_applied(struct world *w, uint64_t n);
+
+/** Hold a node's turns, or let it go on. */
+void world_sleep(struct world *w, qn_node_t node, bool sleep);
+
+/** Wait until `is(life)` of a node's present thread. */
+void world_wait(struct world *w, qn_node_t node,
+                bool (*is)(const struct world_life *l));
+
+/** What the node has applied, in order. */
+uint64_t world_digest(struct world *w, qn_node_t node);
+
+#endif

@@ -1,0 +1,368 @@
+/*
+ * Members without a server: three threads of one process, each with a loop of
+ * its own (member_world.h). What they propose is applied by all, in one order,
+ * while members die, come back and stall.
+ */
+#include "paxos/member/member.h"
+
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/base/err.h"
+#include "core/place/liveness.h"
+#include "paxos/member/member_internal.h"
+#include "tests/support/fds.h"
+#include "tests/support/test.h"
+#include "tests/unit/paxos/member/member_world.h"
+#include "transports/registry.h"
+
+static struct world w;
+
+/* ---- a group ------------------------------------------------------------- */
+
+static void expect_equal(void)
+{
+    uint64_t digest = world_digest(&w, 0);
+    cr_expect_eq(world_digest(&w, 1), digest);
+    cr_expect_eq(world_digest(&w, 2), digest);
+}
+
+static bool knows_of_death_of_2(const struct world_life *l)
+{
+    return (l->deaths >> 2 & 1) != 0;
+}
+
+/* A member dies, the others go on, it comes back and has all again. */
+static void kill_and_return(qn_node_t victim)
+{
+    qn_node_t other = (victim + 1) % WORLD_NODES;
+    world_submit(&w, other, 20);
+    world_submit(&w, victim, 20);
+    world_applied(&w, 40);
+    world_kill(&w, victim);
+    world_submit(&w, other, 20);
+    world_applied(&w, 60);
+    world_return(&w, victim);
+    world_submit(&w, victim, 20);
+    world_submit(&w, other, 20);
+    world_applied(&w, 100);
+    expect_equal();
+}
+
+static void run_with(const char *transport, bool memory_acceptor)
+{
+    world_begin(&w, transport, memory_acceptor);
+    for (qn_node_t i = 0; i < WORLD_NODES; i++) {
+        world_submit(&w, i, 100);
+    }
+    world_applied(&w, 300);
+    expect_equal();
+    world_end(&w);
+}
+
+Test(member, what_any_member_proposes_is_applied_by_all, .timeout = 60)
+{
+    run_with("ump", true);
+    run_with("ump", false);
+}
+
+Test(member, the_transport_is_an_argument_and_may_be_a_device, .timeout = 60)
+{
+    run_with("mpb", true);
+}
+
+Test(member, a_follower_dies_and_comes_back, .timeout = 60)
+{
+    static const bool memory_acceptor[] = {true, false};
+    for (size_t i = 0; i < 2; i++) {
+        world_begin(&w, "ump", memory_acceptor[i]);
+        kill_and_return(2);
+        world_end(&w);
+    }
+}
+
+Test(member, the_leader_dies_and_comes_back, .timeout = 60)
+{
+    world_begin(&w, "ump", true);
+    kill_and_return(0);
+    world_end(&w);
+}
+
+Test(member, each_death_is_told_once_with_its_flight_recorder, .timeout = 60)
+{
+    world_begin(&w, "ump", true);
+    world_submit(&w, 0, 1);
+    world_applied(&w, 1);
+    world_kill(&w, 2);
+    world_submit(&w, 0, 1); /* something waits: deaths are looked for */
+    world_submit(&w, 1, 1);
+    world_wait(&w, 0, knows_of_death_of_2);
+    world_wait(&w, 1, knows_of_death_of_2);
+    world_return(&w, 2);
+    world_submit(&w, 2, 1);
+    world_applied(&w, 4);
+    cr_assert_eq(w.present[0]->recorded, 1);
+    cr_assert_eq(w.present[1]->recorded, 1);
+    cr_assert_eq(w.present[2]->recorded, 1, "its own former one");
+    cr_assert_eq(w.present[2]->deaths, 0);
+    world_end(&w);
+}
+
+static bool sees_another_leader(const struct world_life *l)
+{
+    return l->failovers > 0 && l->leader != 0;
+}
+
+static bool saw_0_resume(const struct world_life *l)
+{
+    return (l->resumed & 1) != 0;
+}
+
+/* Member 0 leads, and makes no turns while another one waits for it. */
+Test(member, a_stalled_leader_is_deposed_and_its_return_is_noticed,
+     .timeout = 60)
+{
+    world_begin(&w, "ump", true);
+    world_submit(&w, 1, 1);
+    world_applied(&w, 1);
+    world_sleep(&w, 0, true);
+    world_submit(&w, 1, 1);
+    world_wait(&w, 1, sees_another_leader);
+    world_sleep(&w, 0, false);
+    for (uint64_t n = 3; !saw_0_resume(w.present[1]); n++) {
+        world_submit(&w, 0, 1); /* it makes turns, and they are looked at */
+        world_applied(&w, n);
+    }
+    expect_equal();
+    world_end(&w);
+}
+
+/* ---- one member ---------------------------------------------------------- */
+
+/* Node 0 of three, in the test's thread, with commons of its own. */
+struct alone {
+    struct qn_commons *commons;
+    struct qn_member_opts o;
+    struct world world;
+};
+
+static struct alone a;
+
+static void setup(void)
+{
+    a.world = (struct world){.transport = qn_transport_find("ump"),
+                             .memory_acceptor = true};
+    cr_assert_eq(qn_commons_create(&a.commons, WORLD_NODES, 0, true,
+                                   &a.world.commons_fd),
+                 QN_OK);
+    for (qn_node_t i = 0; i < WORLD_NODES; i++) {
+        a.world.doorbell_fd[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    }
+    a.o = world_opts(&a.world, 0, 1);
+}
+
+static void teardown(void)
+{
+    qn_commons_destroy(a.commons);
+    close(a.world.commons_fd);
+    for (qn_node_t i = 0; i < WORLD_NODES; i++) {
+        close(a.world.doorbell_fd[i]);
+    }
+}
+
+#define CASE(name, ...)                                                        \
+    Test(one_member, name, .init = setup, .fini = teardown, __VA_ARGS__)
+
+CASE(options_out_of_range_make_no_member, .timeout = 10)
+{
+    int before = open_descriptors();
+    for (int i = 0; i < 6; i++) {
+        struct qn_member_opts o = a.o;
+        struct qn_member *m = NULL;
+        switch (i) {
+        case 0:
+            o.nodes = 0;
+            break;
+        case 1:
+            o.nodes = QN_NODES_MAX + 1;
+            break;
+        case 2:
+            o.self = WORLD_NODES;
+            break;
+        case 3:
+            o.incarnation = 0;
+            break;
+        case 4:
+            o.shares = false; /* with the memory acceptor */
+            break;
+        default:
+            o.nodes = 1;
+            o.shares = o.memory_acceptor = false;
+        }
+        cr_expect_eq(qn_member_create(&m, &o), QN_EINVAL, "row %d", i);
+        cr_expect_null(m);
+    }
+    cr_assert_eq(open_descriptors(), before);
+}
+
+CASE(the_commons_of_another_group_are_refused, .timeout = 10)
+{
+    struct qn_member *m = NULL;
+    int before = open_descriptors();
+    a.o.nodes = WORLD_NODES - 1;
+    cr_assert_eq(qn_member_create(&m, &a.o), QN_ECORRUPT);
+    cr_assert_null(m);
+    cr_assert_eq(open_descriptors(), before);
+}
+
+CASE(a_thread_is_one_member_at_a_time, .timeout = 10)
+{
+    struct qn_member *m = NULL;
+    struct qn_member *second = NULL;
+    struct qn_member_opts o = world_opts(&a.world, 1, 2);
+    cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
+    cr_assert_eq(qn_member_create(&second, &o), QN_EBUSY);
+    qn_member_destroy(m);
+    cr_assert_eq(qn_member_create(&second, &o), QN_OK);
+    qn_member_destroy(second);
+}
+
+static enum qn_liveness check(uint64_t incarnation)
+{
+    return qn_liveness_check(a.commons, 0, incarnation);
+}
+
+CASE(the_end_of_a_member_says_whether_it_was_intended, .timeout = 10)
+{
+    for (uint64_t i = 1; i <= 2; i++) {
+        struct qn_member *m = NULL;
+        a.o.incarnation = i;
+        cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
+        cr_assert_eq(check(i), QN_LIVENESS_ALIVE);
+        if (i == 2) {
+            qn_member_leave(m);
+        }
+        qn_member_destroy(m);
+        cr_assert_eq(check(i), QN_LIVENESS_DEAD);
+        cr_assert_eq(qn_liveness_left(a.commons, 0, i), i == 2);
+    }
+}
+
+static int meet(struct qn_member *m, struct qn_outbox *outbox, qn_node_t node,
+                uint64_t incarnation)
+{
+    const struct qn_member_peer p = {
+        .node = node, .incarnation = incarnation, .fd = qn_outbox_fd(outbox)};
+    return qn_member_meet(m, &p);
+}
+
+static struct qn_outbox *outbox(struct qn_member *m, qn_node_t node,
+                                uint64_t incarnation)
+{
+    struct qn_outbox *o = NULL;
+    struct qn_outbox_opts like = qn_member_shape(m);
+    like.node = node;
+    like.incarnation = incarnation;
+    cr_assert_eq(qn_outbox_create(&o, &like), QN_OK);
+    return o;
+}
+
+CASE(a_peer_is_met_by_its_own_outbox_only_and_once, .timeout = 10)
+{
+    struct qn_member *m = NULL;
+    struct qn_member_peer p;
+    cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
+    struct qn_outbox *o = outbox(m, 1, 5);
+    int before = open_descriptors();
+    cr_expect_eq(meet(m, o, 2, 5), QN_ECORRUPT, "another node's");
+    cr_expect_eq(meet(m, o, 1, 6), QN_ESTALE, "another incarnation's");
+    cr_expect_eq(meet(m, o, 0, 1), QN_ECORRUPT, "the receiver itself");
+    cr_assert_eq(open_descriptors(), before);
+    cr_assert_eq(qn_member_peers(m), 0);
+    cr_assert_eq(meet(m, o, 1, 5), QN_OK);
+    cr_assert_eq(meet(m, o, 1, 5), QN_ECORRUPT, "met already");
+    cr_assert_eq(qn_member_peers(m), 1u << 1);
+    cr_assert(qn_member_peer(m, 1, &p));
+    cr_assert_eq(p.incarnation, 5);
+    qn_member_meet_ended(m, 1, 4); /* says nothing new */
+    cr_assert(qn_member_peer(m, 1, &p));
+    qn_outbox_destroy(o);
+    qn_member_destroy(m);
+}
+
+static void count(void *ctx, const struct qn_member_peer *p)
+{
+    (void)p;
+    ++*(int *)ctx;
+}
+
+static void ignore_recorder(void *ctx, qn_node_t node, uint64_t incarnation,
+                            const void *flight)
+{
+    (void)ctx;
+    (void)node;
+    (void)incarnation;
+    (void)flight;
+}
+
+CASE(a_peer_that_ends_before_the_start_is_retained, .timeout = 10)
+{
+    struct qn_member *m = NULL;
+    struct qn_member_peer p;
+    int retained = 0;
+    a.o.callbacks.recorded = ignore_recorder;
+    cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
+    struct qn_outbox *o = outbox(m, 1, 5);
+    cr_assert_eq(meet(m, o, 1, 5), QN_OK);
+    qn_member_meet_ended(m, 1, 5);
+    cr_assert_not(qn_member_peer(m, 1, &p));
+    cr_assert_eq(p.incarnation, 5, "the last one known");
+    qn_member_each_retained(m, count, &retained);
+    cr_assert_eq(retained, 1);
+    qn_outbox_destroy(o);
+    qn_member_destroy(m);
+}
+
+static void *later_incarnation(void *arg)
+{
+    struct qn_member_opts o = world_opts(&a.world, 0, 2);
+    struct qn_member *m = NULL;
+    (void)arg;
+    cr_assert_eq(qn_member_create(&m, &o), QN_OK);
+    return NULL; /* the process ends, with all that it has */
+}
+
+/* A thread of the same process gets the lock, which belongs to the process. */
+CASE(a_superseded_member_does_not_go_on, .timeout = 10, .exit_code = 7)
+{
+    struct qn_member *m = NULL;
+    pthread_t t;
+    cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
+    qn_member_turn_begin(m);
+    cr_assert_eq(pthread_create(&t, NULL, later_incarnation, NULL), 0);
+    cr_assert_eq(pthread_join(t, NULL), 0);
+    qn_member_turn_begin(m);
+}
+
+CASE(what_a_member_says_of_itself, .timeout = 10)
+{
+    struct qn_member *m = NULL;
+    cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
+    cr_assert_eq(qn_member_phase(m, 0), 0);
+    qn_member_phase_set(m, 2);
+    qn_member_counter_set(m, QN_MEMBER_COUNTERS - 1, 11);
+    qn_member_turn_begin(m);
+    cr_assert_eq(qn_member_phase(m, 0), 2);
+    cr_assert_eq(qn_member_counter(m, 0, QN_MEMBER_COUNTERS - 1), 11);
+    cr_assert_eq(qn_member_counter(m, 0, 0), 0);
+    cr_assert_eq(qn_member_turns(m, 0), 1);
+    qn_member_destroy(m);
+}
+
+CASE(there_are_no_more_counters, .timeout = 10, .signal = SIGABRT)
+{
+    struct qn_member *m = NULL;
+    cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
+    qn_member_counter_set(m, QN_MEMBER_COUNTERS, 1);
+}
