@@ -52,6 +52,7 @@ struct map {
     struct link *link; /* [messages] in sending order */
     uint32_t *in;      /* [messages] links by receiver, as `into` says */
     uint32_t *into;    /* [n+1] */
+    bool *counts;      /* [messages] for the busiest core */
     double *visible;   /* [messages] */
     struct was *was;   /* [messages] what the last latency overwrote */
     uint32_t changed;  /* entries in was */
@@ -80,6 +81,22 @@ static void find_links(struct map *x)
                 x->in[at++] = e;
             }
         }
+    }
+}
+
+/* Of several links to a node, one carries the broadcast: that of the highest
+ * sender, as which the root counts; and none back to the root does. */
+static void find_counting(struct map *x)
+{
+    uint32_t n = x->r->o.n;
+    memset(x->counts, !x->o.one_way, x->r->messages * sizeof *x->counts);
+    for (uint32_t v = 1; x->o.one_way && v < n; v++) {
+        uint32_t best = x->in[x->into[v]];
+        for (uint32_t i = x->into[v]; i < x->into[v + 1]; i++) {
+            uint32_t u = x->link[x->in[i]].from, w = x->link[best].from;
+            best = w != 0 && (u == 0 || u > w) ? x->in[i] : best;
+        }
+        x->counts[best] = true;
     }
 }
 
@@ -174,6 +191,9 @@ static void outdate(struct map *x, uint32_t v)
 static void count_link(struct map *x, uint32_t e, double sign)
 {
     uint32_t u = x->core[x->link[e].from], v = x->core[x->link[e].to];
+    if (!x->counts[e]) {
+        return;
+    }
     x->busy[u] += sign * qn_send_cost(x->m, u, v);
     x->busy[v] += sign * qn_receive_cost(x->m, u, v);
 }
@@ -392,6 +412,7 @@ static bool allocate(struct map *x)
     x->link = calloc(links, sizeof *x->link);
     x->in = calloc(links, sizeof *x->in);
     x->into = calloc(n + 1, sizeof *x->into);
+    x->counts = calloc(links, sizeof *x->counts);
     x->visible = calloc(links, sizeof *x->visible);
     x->was = calloc(links, sizeof *x->was);
     x->stale = calloc(n, sizeof *x->stale);
@@ -400,9 +421,9 @@ static bool allocate(struct map *x)
     x->best = calloc(n, sizeof *x->best);
     x->busy = calloc(n + LANES, sizeof *x->busy);
     return x->link != NULL && x->in != NULL && x->into != NULL &&
-           x->visible != NULL && x->was != NULL && x->stale != NULL &&
-           x->core != NULL && x->id != NULL && x->best != NULL &&
-           x->busy != NULL;
+           x->counts != NULL && x->visible != NULL && x->was != NULL &&
+           x->stale != NULL && x->core != NULL && x->id != NULL &&
+           x->best != NULL && x->busy != NULL;
 }
 
 static void release(struct map *x)
@@ -410,6 +431,7 @@ static void release(struct map *x)
     free(x->link);
     free(x->in);
     free(x->into);
+    free(x->counts);
     free(x->visible);
     free(x->was);
     free(x->stale);
@@ -423,7 +445,7 @@ int qn_diamond_ring_map(struct qn_diamond_ring *r, const struct qn_machine *m,
                         const struct qn_diamond_ring_map_opts *o, double *cost)
 {
     if (r->o.n != m->n || (o->root >= m->n && o->root != QN_ROOT_FREE) ||
-        !(o->q >= 0 && o->q <= 1)) {
+        !(o->q >= 0 && o->q <= 1) || (o->one_way && !o->busy)) {
         return QN_EINVAL;
     }
     struct map x = {.m = m, .r = r, .o = *o, .anneal.random = o->seed};
@@ -432,6 +454,7 @@ int qn_diamond_ring_map(struct qn_diamond_ring *r, const struct qn_machine *m,
         uint64_t moves = o->busy ? MOVES_BUSY : MOVES_LATENCY;
         moves *= QN_MAX(QN_MIN(MOVES_CORES / m->n, MOVES_MORE), 1u);
         find_links(&x);
+        find_counting(&x);
         begin(&x);
         double least = search(&x, o->moves > 0 ? o->moves : moves);
         memcpy(r->core, x.best, r->o.n * sizeof *r->core);

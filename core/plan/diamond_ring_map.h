@@ -17,6 +17,8 @@
 struct qn_diamond_ring_map_opts {
     bool busy;      /* make the busiest core's cycles per broadcast small, for
                        long pipelines, instead of the latency of one */
+    bool one_way;   /* with `busy`: only the links count along which a broadcast
+                       reaches each node once (qn_diamond_ring_edges) */
     uint32_t root;  /* index of the core that is the root, or QN_ROOT_FREE */
     uint64_t seed;  /* of the search */
     uint64_t moves; /* to propose; 0: the default, which fits in 100 ms with
@@ -30,7 +32,8 @@ struct qn_diamond_ring_map_opts {
  * @param r     Its map is replaced; untouched on failure.
  * @param cost  Filled: cycles, as qn_pipeline_sim_ring of one operation or
  *              qn_diamond_ring_occupancy; NULL: not wanted.
- * @return QN_OK; QN_EINVAL (root, q, another number of cores); QN_ENOMEM.
+ * @return QN_OK; QN_EINVAL (root, q, another number of cores, `one_way`
+ *         alone); QN_ENOMEM.
  *
  * Never worse than the map it had, if that has the root. O(links) per move.
  */

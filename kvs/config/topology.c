@@ -283,56 +283,13 @@ uint32_t qn_topology_replicas(const struct qn_config *c)
     return n;
 }
 
-/* ---- all ----------------------------------------------------------------- */
-
-/* t->costs, between replicas at their final places. */
-static int weigh(struct qn_topology *t, const struct qn_topology_opts *o,
-                 const struct qn_machine *m, char *why, size_t cap)
+/* The replicas are at other places. */
+static int weigh_again(struct qn_topology *t, const struct qn_topology_opts *o,
+                       const struct qn_machine *m, char *why, size_t cap)
 {
-    const struct qn_config *c = o->config;
-    int err = qn_topology_costs_on(&t->costs, m, c, o->place, why, cap);
-    if (err == QN_OK && is_planned(c->topology)) {
-        err = qn_topology_fix(t, c->topology, t->costs, o->place);
-        qn_machine_destroy(t->costs);
-        t->costs = NULL;
-        err = err == QN_OK
-                  ? qn_topology_costs_on(&t->costs, m, c, o->place, why, cap)
-                  : err;
-    }
-    return err;
-}
-
-static int make(struct qn_topology *t, const struct qn_topology_opts *o,
-                char *why, size_t cap)
-{
-    const struct qn_config *c = o->config;
-    bool file = qn_topology_is_machine(c->topology);
-    bool ring = ring_arity(c->topology) > 0;
-    bool anew = file || ring || strcmp(c->topology, AUTO) == 0;
-    bool needs = file || is_planned(c->topology);
-    bool tree = !file && !qn_topology_known(c->topology);
-    int err = tree ? fix_file(t, o, why, cap) : QN_OK;
-    bool can = !o->shared && pinned(c, o->place);
-    if (err == QN_OK && needs && !can) {
-        snprintf(why, cap,
-                 "topology '%s': a plan needs a core for each replica, pinned; "
-                 "use auto",
-                 c->topology);
-        err = QN_EINVAL;
-    }
-    bool given = measured_file(c) != NULL;
-    t->measured = can && given;
-    t->anew = can && anew;
-    bool weighed = t->measured || t->anew || needs;
-    if (err != QN_OK || !(weighed || given)) {
-        return err; /* by a rule, or as the file says */
-    }
-    struct qn_machine *m = NULL;
-    err = machine_find(&m, c, why, cap); /* also a machine that the topology
-                                            does not use */
-    err = err == QN_OK && weighed ? weigh(t, o, m, why, cap) : err;
-    qn_machine_destroy(m);
-    return err;
+    qn_machine_destroy(t->costs);
+    t->costs = NULL;
+    return qn_topology_costs_on(&t->costs, m, o->config, o->place, why, cap);
 }
 
 /* ---- rings --------------------------------------------------------------- */
@@ -368,20 +325,89 @@ static int ring_chosen(struct qn_topology *t, char *why, size_t cap)
     return QN_OK;
 }
 
-static int make_ring(struct qn_topology *t, const struct qn_topology_opts *o,
-                     char *why, size_t cap)
+/* Replica i is the i-th on the ring: at the place that the map has for it. */
+static int ring_place(struct qn_topology *t, const struct qn_topology_opts *o,
+                      const struct qn_machine *m, char *why, size_t cap)
 {
-    if (ring_arity(o->config->topology) > 0) {
-        return ring_given(t, o->config, why, cap);
+    qn_node_t order[QN_NODES_MAX];
+    struct qn_place before[QN_NODES_MAX];
+    uint32_t n = o->config->replicas;
+    int err = qn_ring_order(order, &t->ring_part, t->costs, t->ring);
+    if (err != QN_OK) {
+        snprintf(why, cap, "topology: %s", qn_strerror(err));
+        return err;
     }
-    if (t->anew && t->measured) {
-        return ring_chosen(t, why, cap);
+    memcpy(before, o->place, n * sizeof *before);
+    for (uint32_t i = 0; i < n; i++) {
+        o->place[i] = before[order[i]];
     }
-    bool asked = strcmp(o->config->topology, AUTO) == 0;
-    t->no_ring = asked ? "without measured costs of cores a ring is not "
-                         "looked at"
-                       : NULL;
-    return QN_OK;
+    return weigh_again(t, o, m, why, cap);
+}
+
+/* @param m  What t->costs come from; not needed if there are none. */
+static int make_ring(struct qn_topology *t, const struct qn_topology_opts *o,
+                     const struct qn_machine *m, char *why, size_t cap)
+{
+    const char *name = o->config->topology;
+    int err = QN_OK;
+    if (ring_arity(name) > 0) {
+        err = ring_given(t, o->config, why, cap);
+    } else if (t->anew && t->measured) {
+        err = ring_chosen(t, why, cap);
+    } else if (strcmp(name, AUTO) == 0) {
+        t->no_ring = "without measured costs of cores a ring is not looked at";
+    }
+    bool placed = err == QN_OK && t->ring != 0 && t->anew;
+    return placed ? ring_place(t, o, m, why, cap) : err;
+}
+
+/* ---- all ----------------------------------------------------------------- */
+
+/* t->costs, between replicas at their final places. */
+static int weigh(struct qn_topology *t, const struct qn_topology_opts *o,
+                 const struct qn_machine *m, char *why, size_t cap)
+{
+    const struct qn_config *c = o->config;
+    int err = qn_topology_costs_on(&t->costs, m, c, o->place, why, cap);
+    if (err == QN_OK && is_planned(c->topology)) {
+        err = qn_topology_fix(t, c->topology, t->costs, o->place);
+        err = err == QN_OK ? weigh_again(t, o, m, why, cap) : err;
+    }
+    return err;
+}
+
+static int make(struct qn_topology *t, const struct qn_topology_opts *o,
+                char *why, size_t cap)
+{
+    const struct qn_config *c = o->config;
+    bool file = qn_topology_is_machine(c->topology);
+    bool ring = ring_arity(c->topology) > 0;
+    bool anew = file || ring || strcmp(c->topology, AUTO) == 0;
+    bool needs = file || is_planned(c->topology);
+    bool tree = !file && !qn_topology_known(c->topology);
+    int err = tree ? fix_file(t, o, why, cap) : QN_OK;
+    bool can = !o->shared && pinned(c, o->place);
+    if (err == QN_OK && needs && !can) {
+        snprintf(why, cap,
+                 "topology '%s': a plan needs a core for each replica, pinned; "
+                 "use auto",
+                 c->topology);
+        err = QN_EINVAL;
+    }
+    bool given = measured_file(c) != NULL;
+    t->measured = can && given;
+    t->anew = can && anew;
+    bool weighed = t->measured || t->anew || needs; /* else by a rule, or as the
+                                                       file says */
+    struct qn_machine *m = NULL;
+    if (err == QN_OK && (weighed || given)) { /* also a machine that the
+                                                 topology does not use */
+        err = machine_find(&m, c, why, cap);
+    }
+    err = err == QN_OK && weighed ? weigh(t, o, m, why, cap) : err;
+    err = err == QN_OK ? make_ring(t, o, m, why, cap) : err;
+    qn_machine_destroy(m);
+    return err;
 }
 
 int qn_topology_make(struct qn_topology *t, const struct qn_topology_opts *o,
@@ -395,7 +421,6 @@ int qn_topology_make(struct qn_topology *t, const struct qn_topology_opts *o,
     rule = rule || qn_static_arity(c->topology) > 0;
     *t = (struct qn_topology){.name = rule ? c->topology : "sequential"};
     int err = make(t, o, why, cap);
-    err = err == QN_OK ? make_ring(t, o, why, cap) : err;
     if (err != QN_OK) {
         qn_topology_fini(t);
         *t = (struct qn_topology){.name = "sequential"};

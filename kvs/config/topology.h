@@ -21,6 +21,10 @@
  * costs `auto` takes a ring, too, for pipelines as long as it is predicted to
  * be faster (core/plan/ring_or_tree.h).
  *
+ * A ring takes replicas in the order of their numbers, as every tree must (see
+ * below). So the planner's map of it says which core each replica gets: replica
+ * 0 is the root, and the others follow along the ring.
+ *
  * While replicas disagree, trees of different moments are mixed. That is safe
  * only if a replica that is not the root sends only to replicas of higher
  * number (core/plan/mixable_trees.h). A tree that was made once keeps its
@@ -54,6 +58,9 @@ struct qn_topology {
     uint32_t ring;            /* arity of the ring; 0: none */
     uint32_t ring_from;       /* broadcasts that must be under way at once for
                                  the ring to be taken; 1: always */
+    double ring_part;         /* of the time that a long burst would take over
+                                 the ring if replicas were as they were given:
+                                 predicted; 1: they are; 0: no costs, no ring */
     const char *no_ring;      /* `auto`: why there is none; else NULL */
 };
 
@@ -61,7 +68,8 @@ struct qn_topology_opts {
     const struct qn_config *config; /* checked; its text is kept */
     const struct qn_places *places; /* the cores that there are */
     struct qn_place *place;         /* [config->replicas] where each replica
-                                       is; changed if a tree says so */
+                                       is; changed if a tree or the map of a
+                                       ring says so */
     bool shared;                    /* replicas share cores */
 };
 

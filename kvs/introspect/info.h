@@ -218,6 +218,7 @@ struct qn_info {
                          needed */
     const struct qn_tree *tree; /* how batches are broadcast; NULL: one node */
     const char *topology;       /* as configured */
+    const char *ring_order;     /* "map" or "number"; NULL: there is no ring */
     double predicted_cycles;    /* of a broadcast; 0: unknown */
     uint64_t predicted_nsec;    /* the same; 0: unknown */
     uint32_t replicas;          /* configured */

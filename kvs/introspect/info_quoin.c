@@ -244,6 +244,9 @@ static void topology(struct qn_buf *b, const struct qn_info *i)
     }
     qn_info_line(b, "topology:%s", qn_info_text_of(i->topology));
     ring_or_tree(b, root_of(i));
+    if (i->ring_order != NULL) {
+        qn_info_line(b, "topology_ring_order:%s", i->ring_order);
+    }
     if (i->tree != NULL) {
         tree_line(b, i->tree);
     }

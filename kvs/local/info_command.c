@@ -243,6 +243,9 @@ static void tree_fill(struct qn_server *s, struct qn_info *i)
     const struct qn_topology *t = s->boot->topology;
     i->tree = qn_driver_topology(qn_replica_driver(s->replica));
     i->topology = s->boot->config->topology;
+    i->ring_order = t->ring == 0                           ? NULL
+                    : t->ring_part > 0 && t->ring_part < 1 ? "map"
+                                                           : "number";
     if (i->tree != NULL && t->measured) {
         double ghz = t->costs->facts.clock_ghz;
         i->predicted_cycles = qn_mixable_tree_latency(i->tree, t->costs);

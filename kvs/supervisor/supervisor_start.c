@@ -100,6 +100,12 @@ int qn_supervisor_seat(struct qn_supervisor *s)
     for (qn_node_t i = 0; i < n; i++) {
         s->child[i].place = place[i];
     }
+    if (s->topology.ring_part > 0 && s->topology.ring_part < 1) {
+        qn_log(QN_LOG_INFO,
+               "replicas are on their cores as the planner's map of the ring "
+               "says: a long burst is predicted to take %.0f %% of the time",
+               s->topology.ring_part * 100);
+    }
     plan_placement(s);
     return err;
 }

@@ -139,7 +139,9 @@ def test_a_configuration_file_names_it():
         server_of_file = Quoind(PATH, args=["--transport", TRANSPORT])
         server_of_file.cmd.insert(1, f.name)
         with server_of_file as q:
-            check("topology", info(q, 0)["topology"], "ring:k=1")
+            lines = info(q, 0)
+            check("topology", lines["topology"], "ring:k=1")
+            assert lines["topology_ring_order"] in ("number", "map"), lines
             ring_comes(q, 1)
 
 
@@ -147,6 +149,7 @@ def test_without_a_ring_info_says_why():
     with Quoind(PATH, args=["--transport", TRANSPORT]) as q:
         lines = info(q, 2)
         check("now", lines["topology_now"], "tree")
+        assert "topology_ring_order" not in lines, lines
         check("why", lines["topology_reason"], "without measured costs of "
               "cores a ring is not looked at")
 

@@ -51,6 +51,50 @@ Test(ring_map, latency_is_that_of_the_event_rules)
     }
 }
 
+/* Work of the busiest core for a broadcast along the links of `edges` only. */
+static double one_way(const struct qn_machine *m,
+                      const struct qn_diamond_ring *r)
+{
+    double busy[QN_CORES_MAX] = {0}, most = 0;
+    struct qn_edges e;
+    cr_assert_eq(qn_diamond_ring_edges(&e, r->o.k, r->o.n), QN_OK);
+    for (uint32_t i = 0; i < e.count; i++) {
+        uint32_t u = r->core[(r->o.n - e.parent[i]) % r->o.n];
+        uint32_t v = r->core[(r->o.n - e.child[i]) % r->o.n];
+        busy[u] += qn_send_cost(m, u, v);
+        busy[v] += qn_receive_cost(m, u, v);
+    }
+    for (uint32_t i = 0; i < m->n; i++) {
+        most = busy[i] > most ? busy[i] : most;
+    }
+    return most;
+}
+
+Test(ring_map, without_acknowledgements_only_links_of_the_broadcast_count)
+{
+    for (uint32_t n = 2; n <= 64; n += 5) {
+        for (uint32_t k = 1; k <= 8; k += 2) {
+            struct qn_machine *m = scattered(n, n + k);
+            struct qn_diamond_ring *r = ring_of(n, k, false, false);
+            struct qn_diamond_ring_map_opts o = {.busy = true,
+                                                 .one_way = true,
+                                                 .root = QN_ROOT_FREE,
+                                                 .seed = n,
+                                                 .moves = 500};
+            double before = one_way(m, r), cost = 0;
+            cr_assert_eq(qn_diamond_ring_map(r, m, &o, &cost), QN_OK);
+            cr_assert(is_a_permutation(r));
+            cr_assert(fabs(one_way(m, r) - cost) < 1e-9 * cost, "n %u k %u", n,
+                      k);
+            cr_assert(cost <= before * (1 + 1e-9));
+            o.busy = false;
+            cr_assert_eq(qn_diamond_ring_map(r, m, &o, &cost), QN_EINVAL);
+            qn_diamond_ring_destroy(r);
+            qn_machine_destroy(m);
+        }
+    }
+}
+
 static void maps_well(const struct qn_machine *m, uint32_t k, bool busy,
                       uint32_t root)
 {

@@ -56,6 +56,58 @@ Test(ring_or_tree, where_sending_is_cheap_no_ring_is_faster)
     cr_assert_eq(r.ring, 0u);
 }
 
+/* A chain: 0 3 1 4 2, where each core is near to the next one only. */
+static struct qn_machine *chain(void)
+{
+    static const uint32_t at[] = {0, 2, 4, 1, 3}; /* place of each */
+    struct qn_machine *m = uniform(5, 400, 100);
+    for (uint32_t i = 0; i < 25; i++) {
+        uint32_t a = at[i / 5], b = at[i % 5];
+        m->send[i] = a == b + 1 || b == a + 1 ? 50 : m->send[i];
+    }
+    return m;
+}
+
+/* A ring of arity 1 over 5 nodes is a loop; the root's link back to its end
+ * carries no broadcast. */
+Test(ring_or_tree, nodes_stand_on_the_ring_as_they_are_near)
+{
+    struct qn_machine *m = chain();
+    qn_node_t order[5];
+    double part = 0;
+    cr_assert_eq(qn_ring_order(order, &part, m, 1), QN_OK);
+    cr_assert_lt(part, 0.5);
+    cr_assert_gt(part, 0);
+    uint32_t far = 0;
+    for (uint32_t i = 0; i + 1 < 5; i++) {
+        far += m->send[order[i] * 5 + order[i + 1]] > 50;
+    }
+    cr_assert_leq(far, 1u);
+    cr_assert_eq(qn_ring_order(order, &part, m, 65), QN_EINVAL);
+    for (uint32_t i = 0; i < 5; i++) {
+        cr_assert_eq(order[i], i, "by number");
+    }
+    cr_assert_eq(part, 1);
+    qn_machine_destroy(m);
+}
+
+Test(ring_or_tree, where_all_are_equal_the_order_is_by_number)
+{
+    for (uint32_t n = 3; n <= 16; n++) {
+        struct qn_machine *m = uniform(n, 100, 100);
+        for (uint32_t k = 1; k < n && k <= QN_RING_OR_TREE_ARITY; k++) {
+            qn_node_t order[16];
+            double part = 0;
+            cr_assert_eq(qn_ring_order(order, &part, m, k), QN_OK);
+            cr_assert_eq(part, 1);
+            for (uint32_t i = 0; i < n; i++) {
+                cr_assert_eq(order[i], i);
+            }
+        }
+        qn_machine_destroy(m);
+    }
+}
+
 Test(ring_or_tree, more_than_a_group_has_is_refused)
 {
     struct qn_ring_or_tree r = {.ring = 7};

@@ -137,6 +137,7 @@ static void setup(void)
                          .last_failover = "replica 1 had ended",
                          .tree = &tree,
                          .topology = "auto",
+                         .ring_order = "map",
                          .predicted_cycles = 130.4,
                          .predicted_nsec = 52,
                          .waits_for = 2,
@@ -332,7 +333,8 @@ CASE(quoin_shows_each_replica)
            "lag_timeout_msec:0\r\nmin_replicas_to_write:0\r\n"
            "topology:auto\r\ntopology_now:ring:k=2\r\n"
            "topology_reason:all are in "
-           "step\r\ntopology_changes:5\r\ntree:2>0,0>1\r\ntree_predicted_"
+           "step\r\ntopology_changes:5\r\ntopology_ring_order:map\r\n"
+           "tree:2>0,0>1\r\ntree_predicted_"
            "cycles:130\r\n"
            "tree_predicted_nsec:52\r\ntree_measured_nsec:900\r\n"
            "supervisor:up\r\nreplicas:3\r\nreplicas_missing:1\r\ncommit:50\r\n"
