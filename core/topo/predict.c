@@ -51,18 +51,11 @@ double qn_predict_broadcast(const struct qn_machine *m,
     return last;
 }
 
-/* Until when v receives the messages of its children. */
-static double receive_all(const struct qn_machine *m, const struct qn_shape *s,
-                          uint32_t v, double start, double q,
-                          const double *done)
+/* Until when v receives messages. @param in  [count] they are sorted. */
+static double receive_all(const struct qn_machine *m, uint32_t v, double start,
+                          double q, struct qn_arrival *in, uint32_t count)
 {
-    struct qn_arrival in[QN_CORES_MAX];
-    uint32_t count = s->count[v];
     double x = start;
-    for (uint32_t k = 0; k < count; k++) {
-        uint32_t c = qn_shape_children(s, v)[k];
-        in[k] = (struct qn_arrival){done[c] + qn_send_cost(m, c, v), c};
-    }
     if (count > 1) {
         qsort(in, count, sizeof *in, qn_arrival_order);
     }
@@ -71,6 +64,19 @@ static double receive_all(const struct qn_machine *m, const struct qn_shape *s,
         x = in[k].visible < x ? x + q * r : in[k].visible + r;
     }
     return x;
+}
+
+/* The messages of its children. */
+static double receive_up(const struct qn_machine *m, const struct qn_shape *s,
+                         uint32_t v, double start, double q, const double *done)
+{
+    struct qn_arrival in[QN_CORES_MAX];
+    const uint32_t count = s->count[v];
+    for (uint32_t k = 0; k < count; k++) {
+        uint32_t c = qn_shape_children(s, v)[k];
+        in[k] = (struct qn_arrival){done[c] + qn_send_cost(m, c, v), c};
+    }
+    return receive_all(m, v, start, q, in, count);
 }
 
 double qn_predict_reduce(const struct qn_machine *m, const struct qn_shape *s,
@@ -83,12 +89,42 @@ double qn_predict_reduce(const struct qn_machine *m, const struct qn_shape *s,
     QN_ASSERT(n == s->n);
     for (uint32_t i = n; i-- > 0;) {
         uint32_t v = order[i];
-        d[v] = receive_all(m, s, v, start != NULL ? start[v] : 0, q, d);
+        d[v] = receive_up(m, s, v, start != NULL ? start[v] : 0, q, d);
         if (done != NULL) {
             done[v] = d[v];
         }
     }
     return d[s->root];
+}
+
+/* When the message of core u is visible to v; v == u: when u has sent all. */
+static double exchange_visible(const struct qn_machine *m, uint32_t u,
+                               uint32_t v)
+{
+    double t = 0;
+    uint32_t to = u;
+    do {
+        to = (to + 1) % m->n;
+        t += to != u ? qn_send_cost(m, u, to) : 0;
+    } while (to != v);
+    return t;
+}
+
+double qn_predict_exchange(const struct qn_machine *m, double q)
+{
+    struct qn_arrival in[QN_CORES_MAX];
+    double last = 0;
+    for (uint32_t v = 0; v < m->n; v++) {
+        uint32_t count = 0;
+        for (uint32_t u = 0; u < m->n; u++) {
+            if (u != v) {
+                in[count++] = (struct qn_arrival){exchange_visible(m, u, v), u};
+            }
+        }
+        const double start = exchange_visible(m, v, v);
+        last = QN_MAX(last, receive_all(m, v, start, q, in, count));
+    }
+    return last;
 }
 
 double qn_predict(const struct qn_machine *m, const struct qn_shape *s,

@@ -63,6 +63,14 @@ double qn_predict_reduce(const struct qn_machine *m, const struct qn_shape *s,
                          double q, const double *start, double *done);
 
 /**
+ * Exchange: each core sends to all others, the next higher one first, and then
+ * receives from each, in order of visibility. No shape: every pair is an edge.
+ *
+ * @return When the last core has received all. O(n^3).
+ */
+double qn_predict_exchange(const struct qn_machine *m, double q);
+
+/**
  * Cycles that each core is busy per operation; 1 / the maximum bounds the rate
  * of a pipeline.
  *

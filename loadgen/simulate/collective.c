@@ -15,7 +15,8 @@ int qn_collective_open(uint32_t node)
     const struct qn_coll_opts o = {.self = node,
                                    .down = world->o->tree,
                                    .qp = world->net.qp[node],
-                                   .view = 1};
+                                   .view = 1,
+                                   .exchange = world->o->exchange};
     return qn_coll_create(&world->member[node].coll, &o);
 }
 

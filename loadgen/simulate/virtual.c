@@ -103,6 +103,7 @@ static int prepare(struct qn_virtual_result *r, const struct qn_virtual_opts *o)
                                     .device = &world->device,
                                     .tree = o->ring == NULL ? o->tree : NULL,
                                     .ring = o->ring,
+                                    .all = o->exchange,
                                     .cells = CELLS,
                                     .msg_max = QN_VIRTUAL_SIZE_MAX +
                                                QN_COLL_HEAD_BYTES});

@@ -51,7 +51,9 @@ struct qn_virtual_opts {
     const struct qn_tree *tree;         /* over the nodes 0 .. n-1, n > 1 */
     const struct qn_diamond_ring *ring; /* ack: as in operation.h */
     struct qn_prices *prices;           /* for n nodes */
-    uint32_t size;                      /* bytes of a message */
+    bool
+        exchange; /* barrier, allreduce: not over the tree (core/coll/coll.h) */
+    uint32_t size;   /* bytes of a message */
     uint32_t warm;   /* operations before the first that counts; 0: two uses of
                         each cell that is in use */
     uint32_t count;  /* operations that count, at least 1 */

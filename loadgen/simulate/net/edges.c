@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/assert.h"
 #include "core/base/bits.h"
 
 #define INCARNATION 1u /* of every node */
@@ -106,6 +107,7 @@ static int open_edge(struct qn_edges_net *e, const struct qn_edges_opts *o,
                      qn_node_t from, qn_node_t to)
 {
     void *lane[2] = {NULL, NULL};
+    QN_ASSERT(from < e->nodes && e->qp[from] != NULL);
     if (e->qp[from][to] != NULL) {
         return QN_OK;
     }
@@ -140,6 +142,24 @@ static int open_tree(struct qn_edges_net *e, const struct qn_edges_opts *o)
     return err;
 }
 
+static int open_mesh(struct qn_edges_net *e, const struct qn_edges_opts *o)
+{
+    int err = QN_OK;
+    for (qn_node_t v = 0; v < e->nodes; v++) {
+        for (qn_node_t u = 0; u < v && err == QN_OK; u++) {
+            err = open_edge(e, o, u, v);
+        }
+    }
+    return err;
+}
+
+static uint32_t edges_of(const struct qn_edges_opts *o)
+{
+    return o->tree == NULL ? o->ring->messages
+           : o->all        ? o->tree->n * (o->tree->n - 1) / 2
+                           : o->tree->n;
+}
+
 static int make_tables(struct qn_edges_net *e, uint32_t edges)
 {
     e->qp = calloc(e->nodes, sizeof *e->qp);
@@ -160,9 +180,11 @@ int qn_edges_net_open(struct qn_edges_net *e, const struct qn_edges_opts *o)
 {
     const bool tree = o->tree != NULL;
     *e = (struct qn_edges_net){.nodes = tree ? o->tree->n : o->ring->o.n};
-    int err = make_tables(e, tree ? o->tree->n : o->ring->messages);
+    int err = make_tables(e, edges_of(o));
     if (err == QN_OK) {
-        err = tree ? open_tree(e, o) : open_ring(e, o);
+        err = !tree    ? open_ring(e, o)
+              : o->all ? open_mesh(e, o)
+                       : open_tree(e, o);
     }
     if (err != QN_OK) {
         qn_edges_net_close(e);

@@ -4,7 +4,8 @@
 /**
  * Queuepairs along the edges of a tree or of a diamond ring, in memory of this
  * process: what the nodes of a simulated machine need to run a collective.
- * There is no full mesh: 1024 nodes of a tree have 1023 edges. Of a transport
+ * There is no full mesh unless it is asked for: 1024 nodes of a tree have 1023
+ * edges. Of a transport
  * with a device they share one.
  *
  * Made and closed outside of a run.
@@ -45,8 +46,9 @@ struct qn_edges_opts {
     const struct qn_tree *tree;           /* borrowed */
     const struct qn_diamond_ring *ring;   /* if there is no tree: borrowed; its
                                              cores are the nodes */
-    uint32_t cells;                       /* of each lane */
-    uint32_t msg_max;                     /* bytes of a message; 0: any */
+    bool all;         /* between any two nodes of the tree */
+    uint32_t cells;   /* of each lane */
+    uint32_t msg_max; /* bytes of a message; 0: any */
 };
 
 /** @return QN_OK; QN_EINVAL; QN_ENOMEM, then nothing is left to close. */

@@ -55,6 +55,25 @@ Test(predict, reduction_takes_messages_in_order_of_visibility)
     qn_machine_destroy(m);
 }
 
+Test(predict, an_exchange_is_over_when_the_last_core_has_received_all)
+{
+    struct qn_machine *m = uniform(3, 10, 80, 8);
+    /* Each sends until 20; of two messages one is visible at 10, one at 20. */
+    cr_expect_eq(qn_predict_exchange(m, 1), 20 + 80 + 80);
+    cr_expect_eq(qn_predict_exchange(m, 0.125), 20 + 10 + 10);
+    m->send[0 * 3 + 1] = 100; /* 0 sends until 110; 1 waits until 100 for it,
+                                 2 until 110 */
+    cr_expect_eq(qn_predict_exchange(m, 1), 110 + 80 + 80, "core 0");
+    cr_expect_eq(qn_predict_exchange(m, 0.125), 110 + 80, "core 2");
+    m->send[0 * 3 + 1] = 10;
+    m->receive[2 * 3 + 1] = 200; /* visible at 20, as 0's is at 10 */
+    cr_expect_eq(qn_predict_exchange(m, 1), 20 + 80 + 200);
+    qn_machine_destroy(m);
+    m = uniform(1, 10, 80, 8);
+    cr_expect_eq(qn_predict_exchange(m, 1), 0, "alone");
+    qn_machine_destroy(m);
+}
+
 Test(predict, queued_messages_cost_their_share)
 {
     struct qn_machine *m = uniform(3, 10, 80, 8);
