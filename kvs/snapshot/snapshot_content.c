@@ -154,7 +154,7 @@ static int on_stripes(void *ctx, uint32_t first, uint32_t count,
     return qn_store_load_stripes(c->made, first, count, stripe);
 }
 
-static int read(void *ctx, qn_slot_t position, struct qn_slice part)
+static int read_part(void *ctx, qn_slot_t position, struct qn_slice part)
 {
     struct qn_snapshot_content *c = ctx;
     const struct qn_snapshot_sink sink = {on_meta, on_entry, on_stripes, c};
@@ -253,7 +253,7 @@ struct qn_state_transfer_user qn_snapshot_content_user(
                                            .next = next,
                                            .end = end,
                                            .progress = progress,
-                                           .read = read,
+                                           .read = read_part,
                                            .finish = finish,
                                            .install = install,
                                            .abandon = abandon,

@@ -107,6 +107,22 @@ Test(library_state, what_cannot_be_is_refused_and_changes_nothing)
     }
 }
 
+Test(library_state, more_entries_than_are_kept_are_refused)
+{
+    static uint8_t longer[QN_LIBRARY_STATE_MAX + QN_UL_BYTES];
+    const uint32_t count = QN_UL_KEPT + 1;
+    make();
+    const size_t sessions = 32 + NODES * sizeof(struct qn_session);
+    memcpy(longer, block, sessions);
+    memcpy(longer + 8, &count, sizeof count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct qn_ul_entry e = {.index = i};
+        qn_ul_encode(&e, longer + sessions + i * QN_UL_BYTES);
+    }
+    cr_assert_eq(read_block(longer, sessions + count * QN_UL_BYTES),
+                 QN_ECORRUPT);
+}
+
 /* Any bytes are refused, or read as a state that keeps the limits. */
 Test(library_state, garbage_does_no_harm)
 {
