@@ -15,10 +15,10 @@
  * nothing is sent to it. So a node of a large tree has queuepairs to its
  * neighbours, and the price of a turn is that of those.
  *
- * The root moves (plain contexts): what a former root had sent is still in its
- * lanes, and a node that knows the new root already sends while others have not
- * heard of it. So every lane is read and all of it delivered; only what comes
- * from the parent's lane is forwarded down the tree.
+ * The root moves: what a former root had sent is still in its lanes, and a node
+ * that knows the new root already sends while others have not heard of it. So
+ * every lane is read and all of it delivered; only what comes from the parent's
+ * lane is forwarded down the tree.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -51,36 +51,26 @@ static struct qn_node_set take_set(struct memory *m, uint32_t members)
     return qn_node_set_of(take(m, words * sizeof(uint64_t)), members);
 }
 
-/* `children`: of this node, in a context whose tree never changes. */
-static void lay_out(struct qn_context *c, struct memory *m, uint32_t children)
+static void lay_out(struct qn_context *c, struct memory *m)
 {
     struct qn_node_set *const sets[] = {&c->children, &c->down,   &c->listen,
                                         &c->dirty,    &c->living, &c->others,
-                                        &c->to,       &c->missed, &c->abort,
-                                        &c->full,     &c->left,   &c->counts};
+                                        &c->to,       &c->abort};
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(sets); i++) {
         *sets[i] = take_set(m, c->members);
     }
-    qn_backlog_init(&c->backlog, take_set(m, c->members));
     c->child = take(m, c->members * sizeof *c->child);
     c->sent = take(m, c->members * sizeof *c->sent);
     c->drops = take(m, c->members * sizeof *c->drops);
     c->in = take(m, c->members * sizeof *c->in);
     c->view = take(m, c->members * sizeof *c->view);
-    if (c->acked) {
-        c->heard = take(m, c->members * sizeof *c->heard);
-        c->reserved = take(m, children * sizeof *c->reserved);
-        c->below = take(m, (size_t)children * c->down.words * sizeof *c->below);
-    }
 }
 
-static struct qn_context *allocate(const struct qn_context_opts *o,
-                                   uint32_t members)
+static struct qn_context *allocate(uint32_t members)
 {
-    struct qn_context c = {.members = members, .acked = o->acked};
+    struct qn_context c = {.members = members};
     struct memory m = {.used = sizeof c};
-    uint32_t children = o->acked ? o->tree->child_count[o->self] : 0;
-    lay_out(&c, &m, children);
+    lay_out(&c, &m);
     size_t bytes = qn_align_up(m.used, QN_CACHELINE);
     struct qn_context *made = aligned_alloc(QN_CACHELINE, bytes);
     if (made == NULL) {
@@ -89,32 +79,12 @@ static struct qn_context *allocate(const struct qn_context_opts *o,
     memset(made, 0, bytes);
     *made = c;
     m = (struct memory){(uint8_t *)made, sizeof c};
-    lay_out(made, &m, children);
+    lay_out(made, &m);
     QN_ASSERT(m.used <= bytes);
     return made;
 }
 
 /* --- the tree ------------------------------------------------------------ */
-
-static struct qn_node_set below_of(const struct qn_context *c, uint32_t i)
-{
-    return qn_node_set_of(c->below + (size_t)i * c->down.words, c->members);
-}
-
-/* The nodes of the subtree of `top`. */
-static void fill_subtree(struct qn_node_set *s, const struct qn_tree *t,
-                         qn_node_t top)
-{
-    uint16_t queue[QN_MEMBERS_MAX];
-    uint32_t count = 0;
-    queue[count++] = (uint16_t)top;
-    for (uint32_t i = 0; i < count; i++) {
-        qn_node_set_add(s, queue[i]);
-        for (uint32_t k = 0; k < t->child_count[queue[i]]; k++) {
-            queue[count++] = t->child[t->child_at[queue[i]] + k];
-        }
-    }
-}
 
 void qn_context_derive(struct qn_context *c)
 {
@@ -127,13 +97,6 @@ void qn_context_derive(struct qn_context *c)
     if (has_parent) {
         qn_node_set_remove(&c->others, c->parent);
     }
-    c->cut_off = false;
-    for (uint32_t i = 0; c->acked && i < c->child_count; i++) {
-        struct qn_node_set below = below_of(c, i);
-        bool counts = !qn_node_set_within(&below, &c->down);
-        qn_node_set_put(&c->counts, c->child[i], counts);
-        c->cut_off |= counts && qn_node_set_has(&c->down, c->child[i]);
-    }
 }
 
 static void take_tree(struct qn_context *c, const struct qn_tree *t)
@@ -145,10 +108,6 @@ static void take_tree(struct qn_context *c, const struct qn_tree *t)
     for (uint32_t i = 0; i < c->child_count; i++) {
         c->child[i] = t->child[t->child_at[c->self] + i];
         qn_node_set_add(&c->children, c->child[i]);
-        if (c->acked) {
-            struct qn_node_set below = below_of(c, i);
-            fill_subtree(&below, t, c->child[i]);
-        }
     }
 }
 
@@ -159,41 +118,21 @@ static bool opts_ok(const struct qn_context_opts *o, uint32_t members)
     return members <= QN_MEMBERS_MAX && o->self < members &&
            qn_tree_check(o->tree) == QN_OK &&
            qn_tree_bound(o->tree) <= members &&
-           (!o->acked || qn_tree_has(o->tree, o->self)) &&
-           (o->bcast != NULL ? !o->acked : o->qp != NULL) &&
+           (o->bcast != NULL || o->qp != NULL) &&
            (o->deliver != NULL || o->self == o->tree->root) &&
            (o->msg_max == 0 ||
             (o->msg_max >= QN_INPLACE_MAX && o->msg_max <= QN_MSG_MAX));
 }
 
 /* The nodes that are down from the beginning: peers without a queuepair. With
- * the broadcast of a device there are none. An
- * acknowledged context knows its neighbours only. */
+ * the broadcast of a device none has one. */
 static void find_absent(struct qn_context *c)
 {
     for (qn_node_t v = 0; v < c->members; v++) {
-        bool peer = c->acked
-                        ? v == c->parent || qn_node_set_has(&c->children, v)
-                        : true;
-        if (peer && v != c->self && (c->bcast != NULL || c->qp[v] == NULL)) {
+        if (v != c->self && (c->bcast != NULL || c->qp[v] == NULL)) {
             qn_node_set_add(&c->down, v);
         }
     }
-}
-
-static int start(struct qn_context *c)
-{
-    find_absent(c);
-    qn_context_derive(c);
-    if (c->acked && !qn_node_set_empty(&c->down)) {
-        return QN_EINVAL;
-    }
-    if (!qn_forward_reroot(c)) {
-        return QN_ENOMEM;
-    }
-    return c->acked && c->cut_through != QN_NO_MEMBER
-               ? qn_backlog_reserve(&c->backlog, c->msg_max)
-               : QN_OK;
 }
 
 int qn_context_create(struct qn_context **out, const struct qn_context_opts *o)
@@ -202,7 +141,7 @@ int qn_context_create(struct qn_context **out, const struct qn_context_opts *o)
     if (!opts_ok(o, members)) {
         return QN_EINVAL;
     }
-    struct qn_context *c = allocate(o, members);
+    struct qn_context *c = allocate(members);
     if (c == NULL) {
         return QN_ENOMEM;
     }
@@ -212,14 +151,15 @@ int qn_context_create(struct qn_context **out, const struct qn_context_opts *o)
     c->deliver = o->deliver;
     c->ctx = o->ctx;
     c->msg_max = o->msg_max != 0 ? o->msg_max : QN_MSG_MAX;
-    for (qn_node_t v = 0; v < members && !o->acked && o->deliver != NULL; v++) {
+    for (qn_node_t v = 0; v < members && o->deliver != NULL; v++) {
         qn_node_set_put(&c->listen, v, v != o->self);
     }
     take_tree(c, o->tree);
-    int err = start(c);
-    if (err != QN_OK) {
+    find_absent(c);
+    qn_context_derive(c);
+    if (!qn_forward_reroot(c)) {
         qn_context_destroy(c);
-        return err;
+        return QN_ENOMEM;
     }
     *out = c;
     return QN_OK;
@@ -228,7 +168,6 @@ int qn_context_create(struct qn_context **out, const struct qn_context_opts *o)
 void qn_context_destroy(struct qn_context *c)
 {
     if (c != NULL) {
-        qn_backlog_fini(&c->backlog);
         qn_forward_fini(c);
         free(c);
     }
@@ -246,29 +185,22 @@ void qn_context_down(struct qn_context *c, qn_node_t peer)
     qn_forward_down(c, peer);
 }
 
-int qn_context_up(struct qn_context *c, qn_node_t peer)
+void qn_context_up(struct qn_context *c, qn_node_t peer)
 {
     QN_ASSERT(peer < c->members);
     QN_ASSERT(peer != c->self);
-    if (c->acked) {
-        return QN_EPERM;
-    }
     if (c->bcast != NULL) {
-        return QN_OK; /* the device is told */
+        return; /* the device is told */
     }
     QN_ASSERT(c->qp[peer] != NULL);
     /* What is under way began before its new incarnation: it is in no set. */
     qn_node_set_remove(&c->down, peer);
     qn_context_derive(c);
-    return QN_OK;
 }
 
 int qn_context_reroot(struct qn_context *c, const struct qn_tree *tree)
 {
     QN_ASSERT(!c->delivering);
-    if (c->acked) {
-        return QN_EPERM;
-    }
     if (qn_tree_check(tree) != QN_OK || qn_tree_bound(tree) > c->members ||
         (c->deliver == NULL && tree->root != c->self)) {
         return QN_EINVAL;

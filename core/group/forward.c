@@ -23,12 +23,6 @@
  * So a `body` belongs to a peer. There is one, the parent's, and for a while
  * one more for each former parent that is in the middle of a message.
  *
- * A numbered message that a child could not take at once goes to the backlog
- * when it is complete. Had we instead stopped reading, the child would have
- * stopped its siblings; had we dropped it, the number could never be
- * acknowledged. The number is a trailer, so that messages keep the alignment of
- * their cell.
- *
  * Bytes that arrive come from a peer that may misbehave: they are checked and,
  * if they make no sense, treated like an ABORT. It may change them under our
  * eyes, too, hence the copy of ONLY: what was checked is what is used, by us
@@ -43,65 +37,17 @@
 
 /* --- from a peer --------------------------------------------------------- */
 
-/* Take the trailer off. @return false: no message of a sane parent. */
-static bool read_number(struct qn_context *c, const uint8_t *msg, size_t *len,
-                        uint64_t *number)
+/* A whole message is here. */
+static void deliver(struct qn_context *c, qn_node_t from, const uint8_t *msg,
+                    size_t len)
 {
-    *number = 0;
-    if (!c->acked) {
-        return true;
-    }
-    if (*len < QN_ACKED_EXTRA) {
-        return false;
-    }
-    *len -= QN_ACKED_EXTRA;
-    memcpy(number, msg + *len, QN_ACKED_EXTRA);
-    return *number == 0 || *number == c->number + 1;
-}
-
-/* A numbered message is here: what a child could not take it gets from the
- * backlog. */
-static void keep_numbered(struct qn_context *c, const struct qn_forward_in *in,
-                          const uint8_t *msg, size_t len,
-                          struct qn_node_set *missed)
-{
-    if (msg == in->body) {
-        qn_pending_give_up(c, NULL);
-        qn_node_set_unite(missed, &c->left);
-    }
-    if (!qn_node_set_empty(missed) &&
-        qn_backlog_push(&c->backlog, msg, len, missed)) {
-        qn_node_set_clear(missed);
-        c->owing = true;
-    }
-}
-
-/* A whole message is here; the children of `missed` could not take it. That set
- * is empty afterwards. */
-static void finish(struct qn_context *c, qn_node_t from, const uint8_t *msg,
-                   size_t len, struct qn_node_set *missed)
-{
-    size_t payload = len;
-    uint64_t number;
-    if (!read_number(c, msg, &payload, &number)) {
-        qn_node_set_clear(missed);
-        return;
-    }
-    if (number != 0) {
-        c->number = number;
-        keep_numbered(c, &c->in[from], msg, len, missed);
-    }
-    if (!qn_node_set_empty(missed)) {
-        qn_pending_drop(c, missed);
-    }
     c->sender = from;
     c->delivering = true;
     qn_mark(QN_MARK_PASS);
-    c->deliver(c->ctx, msg, payload);
+    c->deliver(c->ctx, msg, len);
     c->delivering = false;
 }
 
-/* `full` is the children that could not take it. */
 static void forward(struct qn_context *c, const uint8_t *msg, size_t len)
 {
     for (uint32_t i = 0; i < c->child_count; i++) {
@@ -114,7 +60,7 @@ static void forward(struct qn_context *c, const uint8_t *msg, size_t len)
         qn_mark(QN_MARK_PASS);
         if ((c->owing && !qn_pending_ready(c, child)) ||
             qn_qp_try_send(c->qp[child], msg, len) != QN_OK) {
-            qn_node_set_add(&c->full, child);
+            c->drops[child]++;
         }
     }
 }
@@ -125,11 +71,10 @@ static void take_whole(struct qn_context *c, qn_node_t from, const void *msg,
 {
     uint8_t own[QN_INPLACE_MAX];
     const uint8_t *bytes = qn_qp_steady(msg, len, own);
-    QN_DASSERT(qn_node_set_empty(&c->full));
     if (from == c->parent) {
         forward(c, bytes, len);
     }
-    finish(c, from, bytes, len, &c->full);
+    deliver(c, from, bytes, len);
 }
 
 static void append(struct qn_context *c, qn_node_t from,
@@ -151,8 +96,7 @@ static void take_first(struct qn_context *c, qn_node_t from,
     }
     if (from == c->parent || from == c->source) {
         qn_pending_catch_up(c);
-        qn_pending_give_up(c, NULL);
-        qn_pending_drop(c, &c->left);
+        qn_pending_drop(c, NULL);
     }
     struct qn_forward_in *in = &c->in[from];
     in->open = true;
@@ -172,7 +116,7 @@ static void cut(struct qn_context *c, qn_node_t from)
 {
     c->in[from].open = false;
     if (from == c->source) {
-        qn_pending_give_up(c, NULL);
+        qn_pending_cut(c);
     }
 }
 
@@ -195,7 +139,7 @@ static void take_more(struct qn_context *c, qn_node_t from,
         return;
     }
     in->open = false;
-    finish(c, from, in->body, in->total, &c->missed);
+    deliver(c, from, in->body, in->total);
 }
 
 static void take_frame(struct qn_context *c, qn_node_t from,
@@ -319,8 +263,7 @@ static bool parent_body(struct qn_context *c)
 bool qn_forward_reroot(struct qn_context *c)
 {
     bool goes_on = c->source == c->parent || !c->in[c->source].open;
-    qn_pending_give_up(c, goes_on ? &c->children : NULL);
-    qn_pending_drop(c, &c->left);
+    qn_pending_drop(c, goes_on ? &c->children : NULL);
     bool inner = c->parent != QN_NO_MEMBER && !is_root(c) && c->child_count > 0;
     c->cut_through = inner && parent_body(c) ? c->parent : QN_NO_MEMBER;
     for (qn_node_t v = 0; v < c->members; v++) {
@@ -335,9 +278,7 @@ bool qn_forward_reroot(struct qn_context *c)
 void qn_forward_down(struct qn_context *c, qn_node_t peer)
 {
     qn_node_set_remove(&c->to, peer);
-    qn_node_set_remove(&c->missed, peer);
     qn_node_set_remove(&c->abort, peer);
-    qn_backlog_forget(&c->backlog, peer);
     if (c->in[peer].open) {
         cut(c, peer);
     }

@@ -1,20 +1,11 @@
 /*
- * One node's part in the collectives of a tree: the root's side of broadcast,
- * acknowledgements, and the turn. What passes through a node is in forward.c;
- * how a context is made, and what changes it, in context.c.
+ * One node's part in the broadcasts of a tree: the root's side, and the turn.
+ * What passes through a node is in forward.c; how a context is made, and what
+ * changes it, in context.c.
  *
  * The root reserves, copies and commits in each child's queuepair, which keeps
  * what does not fit yet (core/qp.h): no state here, and nothing but the cells
  * themselves is touched for a message of a few cells.
- *
- * Numbers: the root's window is what is sent and not acknowledged, in count
- * and in bytes. It bounds what any inner node can owe its children, so their
- * backlogs have a fixed size and never overflow. Acknowledgements are
- * cumulative; one that finds no room is simply part of the next.
- *
- * No node speaks for a dead child's subtree, so the subtree holds `acked` back
- * while any node in it lives. The alternative, to count it out, would say
- * "delivered by all" of a message that living nodes never got.
  *
  * Queuepairs that were used are marked dirty and flushed once per turn: a
  * flush costs a fence and perhaps a system call.
@@ -43,10 +34,9 @@ static size_t size_of(const struct qn_slice *parts, uint32_t count)
     return len;
 }
 
-/* Fill a reserved message and publish it. `number` is 0 for a plain one. */
+/* Fill a reserved message and publish it. */
 static void publish(struct qn_context *c, qn_node_t child, uint8_t *buf,
-                    const struct qn_slice *parts, uint32_t count,
-                    uint64_t number)
+                    const struct qn_slice *parts, uint32_t count)
 {
     qn_mark(QN_MARK_PASS);
     size_t at = 0;
@@ -55,10 +45,6 @@ static void publish(struct qn_context *c, qn_node_t child, uint8_t *buf,
             memcpy(buf + at, parts[i].data, parts[i].len);
             at += parts[i].len;
         }
-    }
-    if (c->acked) {
-        memcpy(buf + at, &number, QN_ACKED_EXTRA);
-        at += QN_ACKED_EXTRA;
     }
     qn_qp_commit(c->qp[child], at);
 }
@@ -87,7 +73,7 @@ int qn_context_bcast(struct qn_context *c, const struct qn_slice *parts,
     if (!is_root(c)) {
         return QN_EPERM;
     }
-    size_t len = size_of(parts, count) + (c->acked ? QN_ACKED_EXTRA : 0);
+    size_t len = size_of(parts, count);
     if (len > c->msg_max) {
         return QN_EMSGSIZE;
     }
@@ -108,7 +94,7 @@ int qn_context_bcast(struct qn_context *c, const struct qn_slice *parts,
         /* Of the time before it was the root a child may be owed something. */
         if ((!c->owing || qn_pending_ready(c, child)) &&
             qn_qp_try_reserve(c->qp[child], len, &buf) == QN_OK) {
-            publish(c, child, buf, parts, count, 0);
+            publish(c, child, buf, parts, count);
             continue;
         }
         c->drops[child]++;
@@ -117,117 +103,6 @@ int qn_context_bcast(struct qn_context *c, const struct qn_slice *parts,
         }
     }
     return QN_OK;
-}
-
-/* Numbers that this node (unless root) and all below it have delivered. A child
- * counts while any node at or below it lives; it can speak for them only while
- * it lives itself. */
-static uint64_t gathered(const struct qn_context *c)
-{
-    uint64_t least = c->number;
-    for (uint32_t i = 0; i < c->child_count; i++) {
-        if (qn_node_set_has(&c->counts, c->child[i])) {
-            least = QN_MIN(least, c->heard[c->child[i]]);
-        }
-    }
-    return least;
-}
-
-uint64_t qn_context_acked(const struct qn_context *c)
-{
-    return gathered(c);
-}
-
-/* Room in the window for `len` more bytes. */
-static bool window_open(const struct qn_context *c, size_t len)
-{
-    uint64_t done = gathered(c);
-    uint64_t last = c->number;
-    return last - done < QN_ACKED_COUNT &&
-           c->bytes[last % QN_ACKED_COUNT] - c->bytes[done % QN_ACKED_COUNT] +
-                   len <=
-               QN_ACKED_BYTES;
-}
-
-int qn_context_bcast_acked(struct qn_context *c, const struct qn_slice *parts,
-                           uint32_t count, uint64_t *number)
-{
-    if (!is_root(c) || !c->acked) {
-        return QN_EPERM;
-    }
-    size_t len = size_of(parts, count) + QN_ACKED_EXTRA;
-    if (len > c->msg_max) {
-        return QN_EMSGSIZE;
-    }
-    if (c->cut_off) {
-        return QN_EPEERDEAD;
-    }
-    if (!window_open(c, len)) {
-        return QN_EAGAIN;
-    }
-    qn_node_set_unite(&c->dirty, &c->living);
-    for (uint32_t i = 0; i < c->child_count; i++) {
-        /* A reserve that is not committed is forgotten. */
-        if (qn_node_set_has(&c->living, c->child[i]) &&
-            qn_qp_try_reserve(c->qp[c->child[i]], len, &c->reserved[i]) !=
-                QN_OK) {
-            return QN_EAGAIN;
-        }
-    }
-    uint64_t before = c->bytes[c->number % QN_ACKED_COUNT];
-    c->number++;
-    c->bytes[c->number % QN_ACKED_COUNT] = before + len;
-    for (uint32_t i = 0; i < c->child_count; i++) {
-        if (qn_node_set_has(&c->living, c->child[i])) {
-            publish(c, c->child[i], c->reserved[i], parts, count, c->number);
-        }
-    }
-    *number = c->number;
-    return QN_OK;
-}
-
-/* --- acknowledgements ---------------------------------------------------- */
-
-/* Receive one acknowledgement. @return false: none. */
-static bool hear(struct qn_context *c, qn_node_t child)
-{
-    const void *msg;
-    size_t len;
-    uint64_t number;
-    if (qn_qp_peek(c->qp[child], &msg, &len) != QN_OK) {
-        return false;
-    }
-    if (len == sizeof number) {
-        qn_copy_in(&number, msg, sizeof number); /* found by the peek */
-        if (number > c->heard[child] && number <= c->number) {
-            c->heard[child] = number;
-        }
-    }
-    qn_qp_release(c->qp[child]);
-    qn_node_set_add(&c->dirty, child);
-    return true;
-}
-
-/* True if the parent has not heard all. */
-static bool untold(const struct qn_context *c)
-{
-    return c->acked && c->parent_lives && gathered(c) > c->told;
-}
-
-/* Acknowledge what is new. Numbers are cumulative: what finds no room now is
- * part of the next one. @return true while something waits for room. */
-static bool tell(struct qn_context *c)
-{
-    if (!untold(c)) {
-        return false;
-    }
-    uint64_t number = gathered(c);
-    qn_node_set_add(&c->dirty, c->parent);
-    if (qn_qp_try_send(c->qp[c->parent], &number, sizeof number) != QN_OK) {
-        return true;
-    }
-    c->told = number;
-    return false;
 }
 
 /* --- one turn ------------------------------------------------------------ */
@@ -264,18 +139,6 @@ static uint32_t poll_others(struct qn_context *c, uint32_t budget)
     return n;
 }
 
-static uint32_t poll_acknowledgements(struct qn_context *c, uint32_t budget)
-{
-    uint32_t n = 0;
-    struct qn_node_iter it = qn_node_set_iter(&c->living);
-    for (qn_node_t v; qn_node_iter_next(&it, &v);) {
-        while (n < budget && hear(c, v)) {
-            n++;
-        }
-    }
-    return n;
-}
-
 static void deliver_of_device(void *ctx, qn_node_t source, const void *msg,
                               size_t len)
 {
@@ -305,7 +168,7 @@ uint32_t qn_context_poll(struct qn_context *c, uint32_t budget)
         n = poll_others(c, budget);
         n += poll_parent(c, budget - n);
     }
-    return c->acked ? n + poll_acknowledgements(c, budget - n) : n;
+    return n;
 }
 
 /* A peer has sent something. */
@@ -323,26 +186,11 @@ static bool peer_has(struct qn_context *c)
     return false;
 }
 
-/* A child has acknowledged something. */
-static bool child_has(struct qn_context *c)
-{
-    const void *msg;
-    size_t len;
-    struct qn_node_iter it = qn_node_set_iter(&c->living);
-    for (qn_node_t v; qn_node_iter_next(&it, &v);) {
-        if (qn_qp_peek(c->qp[v], &msg, &len) == QN_OK) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Something waited for room, and there is room. The look after the request to
  * be rung for it: see qn_qp_flush. */
-static bool room_came(struct qn_context *c)
+static bool room_came(const struct qn_context *c)
 {
-    return (c->owing && qn_pending_has_room(c)) ||
-           (untold(c) && qn_qp_room(c->qp[c->parent]) > 0);
+    return c->owing && qn_pending_has_room(c);
 }
 
 bool qn_context_pending(struct qn_context *c)
@@ -350,7 +198,7 @@ bool qn_context_pending(struct qn_context *c)
     if (c->bcast != NULL) {
         return qn_device_bcast_pending(c->bcast);
     }
-    return peer_has(c) || (c->acked && child_has(c)) || room_came(c);
+    return peer_has(c) || room_came(c);
 }
 
 static inline uint32_t lowest_bit(uint64_t word)
@@ -364,7 +212,7 @@ bool qn_context_flush(struct qn_context *c)
         return qn_device_bcast_flush(c->bcast);
     }
     qn_pending_catch_up(c);
-    bool waits = tell(c);
+    bool waits = false;
     for (uint32_t i = 0; i < c->dirty.words; i++) {
         uint64_t staged = 0;
         for (uint64_t m = c->dirty.word[i]; m != 0; m &= m - 1) {

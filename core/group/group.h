@@ -18,26 +18,19 @@
  * FETCH).
  *
  * The topology may change at any time (qn_context_reroot), node by node and in
- * any order. A plain context delivers what comes from any living peer, and
- * forwards only what comes from its present parent. Each lane's messages are
- * delivered in order, whole and once; what is under way while nodes disagree
+ * any order. A context delivers what comes from any living peer, and forwards
+ * only what comes from its present parent. Each lane's messages are delivered
+ * in order, whole and once; what is under way while nodes disagree
  * about the tree may miss a node, or reach it over two lanes, so messages must
  * say themselves what they are (1Paxos: LEARN names its slot). Trees whose
  * members are in one order behind the root (qn_tree_build, the rest ascending)
  * can be mixed without a message ever going round in a circle; other trees must
  * not be.
  *
- * Acknowledged form (a context made with `acked`): broadcasts are numbered
- * from 1; a node acknowledges a number after its own delivery and its
- * children's acknowledgements; qn_context_acked tells the root up to which
- * number all have. What does not fit into a child's channel is kept for it
- * (the root's window bounds how much), so all that is begun arrives; still
- * no node waits for a child.
- *
  * A node needs queuepairs to its neighbours in the tree. To all others they may
  * be NULL: such a peer is neither looked at nor sent to, as if it were down. A
- * plain context whose root is to move needs them to the neighbours in every
- * tree to come, and to each peer that may send before it has heard of a change.
+ * context whose root is to move needs them to the neighbours in every tree to
+ * come, and to each peer that may send before it has heard of a change.
  * The price of a turn depends on the peers that have queuepairs and live, not
  * on the number of members, but for one word per 64 of them.
  *
@@ -62,10 +55,6 @@
 #include "core/qp.h"
 #include "core/topo/tree.h"
 
-#define QN_ACKED_COUNT 64u     /* acknowledged broadcasts under way, at most */
-#define QN_ACKED_BYTES 131072u /* and their bytes, 8 for each counted in */
-#define QN_ACKED_EXTRA 8u      /* bytes an `acked` context adds to a message */
-
 /** Called for each whole message that arrives, of each peer in the order it
  *  sent them. Bytes borrowed for the call, in memory of this node: they stay as
  *  they are. Must call nothing of the context but qn_context_sender. */
@@ -80,24 +69,21 @@ struct qn_context_opts {
                                    0: QN_MSG_MAX */
     const struct qn_tree *tree; /* borrowed: copied */
     struct qn_qp **qp;      /* [members] by node id, kept. NULL with `bcast`.
-                               `acked`: read
-                               only for parent and children. NULL: there is
-                               no way to that node, see qn_context_up */
+                               An element that is NULL: there is no way to
+                               that node, see qn_context_up */
     qn_deliver_fn *deliver; /* NULL allowed at the root, which then
                                receives nothing */
     void *ctx;              /* for deliver; kept */
-    bool acked;             /* all nodes of the context say the same */
     struct qn_device_bcast *bcast; /* how the root broadcasts; kept. NULL: along
-                               the tree. All nodes say the same. Not `acked` */
+                               the tree. All nodes say the same */
 };
 
 struct qn_context;
 
-/** `self` need not be a member of the tree, it then only receives (`acked`: it
- *  must).
+/** `self` need not be a member of the tree, it then only receives.
  *  @return QN_OK; QN_EINVAL: the tree is not valid or has a node that is not
  *  below `members`, msg_max or members are out of range, or a needed pointer is
- *  NULL (`acked`: a queuepair to a neighbour); QN_ENOMEM. O(members). */
+ *  NULL; QN_ENOMEM. O(members). */
 int qn_context_create(struct qn_context **out, const struct qn_context_opts *o);
 
 /** NULL is fine. The queuepairs stay open; a child that had got a part of a
@@ -112,33 +98,15 @@ void qn_context_destroy(struct qn_context *c);
  * @param parts    [count], borrowed.
  * @param dropped  Optional, filled: the children that had no room. A set of
  *                 nodes below `members` of the context.
- * @return QN_OK; QN_EMSGSIZE: longer than msg_max (`acked`: less
- *         QN_ACKED_EXTRA), nothing was sent; QN_EPERM: not the root.
+ * @return QN_OK; QN_EMSGSIZE: longer than msg_max, nothing was sent;
+ *         QN_EPERM: not the root.
  */
 int qn_context_bcast(struct qn_context *c, const struct qn_slice *parts,
                      uint32_t count, struct qn_node_set *dropped);
 
-/**
- * As bcast, numbered; the context was made with `acked`.
- *
- * @param number  Filled, from 1.
- * @return QN_OK; QN_EMSGSIZE; QN_EPERM: not the root, or not an acknowledged
- *         context; QN_EAGAIN: the window (QN_ACKED_COUNT, QN_ACKED_BYTES) is
- *         full or a child has no room; QN_EPEERDEAD: a node that is down cuts
- *         off living ones, build a new topology. On failure nothing was sent.
- */
-int qn_context_bcast_acked(struct qn_context *c, const struct qn_slice *parts,
-                           uint32_t count, uint64_t *number);
-
-/** All living nodes have delivered the acknowledged broadcasts <= it; at a node
- *  that is not the root: it and all below it. A living node below a dead one
- *  holds it back: no node can speak for it. */
-uint64_t qn_context_acked(const struct qn_context *c);
-
-/** Receive from the peers (`acked`: from the parent, and acknowledgements from
- *  children), forward and deliver at most `budget` frames or messages, which
- *  the peers share. One call looks at the parent and at some of the others in
- *  turn; qn_context_pending tells of all. @return how many. */
+/** Receive from the peers, forward and deliver at most `budget` frames or
+ *  messages, which the peers share. One call looks at the parent and at some of
+ *  the others in turn; qn_context_pending tells of all. @return how many. */
 uint32_t qn_context_poll(struct qn_context *c, uint32_t budget);
 
 /** True if poll would receive something, or flush could send what waited for
@@ -158,10 +126,8 @@ bool qn_context_flush(struct qn_context *c);
 void qn_context_down(struct qn_context *c, qn_node_t peer);
 
 /** `peer` is back in a new incarnation, its new queuepair is in qp[peer]. It
- * gets what is broadcast from now on.
- *  @return QN_OK; QN_EPERM in an acknowledged context: its numbers would not
- *  tell what the former incarnation has missed. Build a new context. */
-int qn_context_up(struct qn_context *c, qn_node_t peer);
+ *  gets what is broadcast from now on. */
+void qn_context_up(struct qn_context *c, qn_node_t peer);
 
 /**
  * The tree is another one from now on, for this node; at any time.
@@ -174,10 +140,10 @@ int qn_context_up(struct qn_context *c, qn_node_t peer);
  *
  * @param tree  Borrowed. `self` need not be a member. Members that are down, or
  *              have no queuepair, are skipped as children; what is below them
- * is the caller's worry.
- * @return QN_OK; QN_EPERM in an acknowledged context; QN_EINVAL: not a valid
- *         tree, a node that is not below `members`, or no `deliver` and not its
- * root. On failure nothing changed.
+ *              is the caller's worry.
+ * @return QN_OK; QN_EINVAL: not a valid tree, a node that is not below
+ *         `members`, or no `deliver` and not its root. On failure nothing
+ *         changed.
  *
  * An inner node that finds no memory to forward frame by frame forwards whole
  * messages. O(QN_MEMBERS_MAX).

@@ -10,7 +10,6 @@
  * the words of all sets lie beside each other.
  */
 
-#include "core/group/backlog_internal.h"
 #include "core/group/group.h"
 #include "core/node_set.h"
 
@@ -33,7 +32,7 @@ struct qn_context {
     qn_node_t parent; /* == self at the root; no member: QN_NO_MEMBER */
     qn_node_t sender; /* of what is being delivered */
     uint32_t members; /* all nodes are below it */
-    uint32_t msg_max; /* bytes of a message, trailer included */
+    uint32_t msg_max; /* bytes of a message */
     uint32_t child_count;
     qn_node_t *child;  /* [child_count] in send order; room for all members */
     struct qn_qp **qp; /* [members] by node */
@@ -63,28 +62,11 @@ struct qn_context {
     /* Inner nodes: the last long message, in[source], and the nodes that still
        get it. */
     qn_node_t source;
-    uint32_t *sent;            /* [members] by node, bytes */
-    struct qn_node_set to;     /* nodes that are being sent it */
-    struct qn_node_set missed; /* children that had no place for it */
-    struct qn_node_set abort; /* nodes, once children, that are owed an ABORT */
-    bool owing; /* false: `to`, `abort` and backlog.lagging are empty */
-    struct qn_node_set full; /* children without room for a whole message;
-                                empty between two messages */
-    struct qn_node_set left; /* result of qn_pending_give_up, not kept */
-
-    /* Acknowledged form. */
-    bool acked;
-    bool cut_off;    /* a child is down and counts */
-    uint64_t number; /* last broadcast (root) or delivered */
-    uint64_t told;   /* last number acknowledged to the parent */
-    uint64_t *heard; /* [members] by child: acknowledged so far */
-    uint64_t *below; /* [child_count] sets, by position in `child`: it and all
-                        below it */
-    void **reserved; /* [child_count] by position in `child` */
-    struct qn_node_set counts; /* children below which, or as which, any node
-                                  lives */
-    uint64_t bytes[QN_ACKED_COUNT]; /* root: sum of sizes up to number i */
-    struct qn_backlog backlog;      /* inner nodes; `lagging` in all */
+    uint32_t *sent;           /* [members] by node, bytes */
+    struct qn_node_set to;    /* nodes that are being sent it */
+    struct qn_node_set abort; /* nodes, once children, that are owed an
+                                 ABORT */
+    bool owing;               /* false: `to` and `abort` are empty */
 };
 
 static inline bool is_root(const struct qn_context *c)
@@ -112,20 +94,20 @@ static inline void qn_pending_catch_up(struct qn_context *c)
  *  @return true if it is owed nothing more: a new message may follow. */
 bool qn_pending_ready(struct qn_context *c, qn_node_t child);
 
-/** A long message begins, which all children get that live; but one that is
- *  owed messages of the backlog, which come first, is in `missed`. */
+/** A long message begins, which all children get that live. */
 void qn_pending_begin(struct qn_context *c);
 
 /** Send the children of `to` what is here of the long message. */
 void qn_pending_send(struct qn_context *c);
 
-/** Those that have not got all of `body` will not get more of it, but for the
- *  nodes of `keep` (NULL: none is kept): a child that got its beginning gets an
- *  ABORT. `left` is those nodes. */
-void qn_pending_give_up(struct qn_context *c, const struct qn_node_set *keep);
+/** The long message is given up for those that have not got all of it, but for
+ *  the nodes of `keep` (NULL: none is kept). It is counted as dropped; one that
+ *  got its beginning gets an ABORT. */
+void qn_pending_drop(struct qn_context *c, const struct qn_node_set *keep);
 
-/** A message was dropped for these nodes: count them, and empty the set. */
-void qn_pending_drop(struct qn_context *c, struct qn_node_set *nodes);
+/** The long message will never be complete: as drop, for all and not counted.
+ */
+void qn_pending_cut(struct qn_context *c);
 
 /** True while a node is owed something which is here. */
 bool qn_pending_here(const struct qn_context *c);

@@ -11,14 +11,13 @@
  * time until the next long message needs the place.
  *
  * What a child is owed has a fixed order, `qn_pending_ready`: the ABORT of a
- * message that it will never get in full, then the rest of `body`, then the
- * numbered messages of the backlog. Only then may something new go to it, which
- * makes order and "never twice" local facts of that function. A node that is
- * down is in none of the sets.
+ * message that it will never get in full, then the rest of `body`. Only then
+ * may something new go to it, which makes order and "never twice" local facts
+ * of that function. A node that is down is in none of the sets.
  *
  * Usually no node is owed anything, and a turn asks several times: `owing` is
- * false then. It is set where `to` or the backlog gets a member, and cleared by
- * qn_pending_pay, which looks at all of them.
+ * false then. It is set where `to` gets members, and cleared by qn_pending_pay,
+ * which looks at all of them.
  *
  * Sizes that we computed are asserted.
  */
@@ -83,40 +82,23 @@ static inline __attribute__((always_inline)) void send_body(
     }
 }
 
-static void send_backlog(struct qn_context *c, qn_node_t child)
-{
-    while (qn_node_set_has(&c->backlog.lagging, child)) {
-        struct qn_slice m = qn_backlog_next(&c->backlog, child);
-        qn_node_set_add(&c->dirty, child);
-        if (qn_qp_try_send(c->qp[child], m.data, m.len) != QN_OK) {
-            return;
-        }
-        qn_backlog_pay(&c->backlog, child);
-    }
-}
-
 bool qn_pending_ready(struct qn_context *c, qn_node_t child)
 {
     QN_DASSERT(c->owing || (!qn_node_set_has(&c->abort, child) &&
-                            !qn_node_set_has(&c->to, child) &&
-                            !qn_node_set_has(&c->backlog.lagging, child)));
+                            !qn_node_set_has(&c->to, child)));
     if (!send_abort(c, child)) {
         return false;
     }
     if (qn_node_set_has(&c->to, child)) {
         send_body(c, child);
-        if (qn_node_set_has(&c->to, child)) {
-            return false;
-        }
     }
-    send_backlog(c, child);
-    return !qn_node_set_has(&c->backlog.lagging, child);
+    return !qn_node_set_has(&c->to, child);
 }
 
 /* Word i of the set of nodes that are owed anything. */
 static inline uint64_t owed_word(const struct qn_context *c, uint32_t i)
 {
-    return c->abort.word[i] | c->to.word[i] | c->backlog.lagging.word[i];
+    return c->abort.word[i] | c->to.word[i];
 }
 
 static inline qn_node_t lowest(uint32_t i, uint64_t word)
@@ -136,43 +118,42 @@ void qn_pending_pay(struct qn_context *c)
     c->owing = left != 0;
 }
 
-void qn_pending_give_up(struct qn_context *c, const struct qn_node_set *keep)
+static void give_up(struct qn_context *c, qn_node_t v)
 {
-    qn_node_set_copy(&c->left, &c->to);
-    if (keep != NULL) {
-        qn_node_set_subtract(&c->left, keep);
+    QN_DASSERT(c->owing); /* v is in `to` */
+    qn_node_set_remove(&c->to, v);
+    if (c->sent[v] > 0) {
+        qn_node_set_add(&c->abort, v);
     }
-    qn_node_set_subtract(&c->to, &c->left);
-    struct qn_node_iter it = qn_node_set_iter(&c->left);
+    send_abort(c, v);
+}
+
+void qn_pending_drop(struct qn_context *c, const struct qn_node_set *keep)
+{
+    struct qn_node_iter it = qn_node_set_iter(&c->to);
     for (qn_node_t v; qn_node_iter_next(&it, &v);) {
-        if (c->sent[v] > 0) {
-            QN_DASSERT(c->owing); /* v was in `to` */
-            qn_node_set_add(&c->abort, v);
+        if (keep == NULL || !qn_node_set_has(keep, v)) {
+            give_up(c, v);
+            c->drops[v]++;
         }
-        send_abort(c, v);
     }
 }
 
-void qn_pending_drop(struct qn_context *c, struct qn_node_set *nodes)
+void qn_pending_cut(struct qn_context *c)
 {
-    struct qn_node_iter it = qn_node_set_iter(nodes);
+    struct qn_node_iter it = qn_node_set_iter(&c->to);
     for (qn_node_t v; qn_node_iter_next(&it, &v);) {
-        c->drops[v]++;
+        give_up(c, v);
     }
-    qn_node_set_clear(nodes);
 }
 
 void qn_pending_begin(struct qn_context *c)
 {
     QN_DASSERT(qn_node_set_empty(&c->to));
-    qn_node_set_clear(&c->missed);
     c->owing = true;
     for (uint32_t i = 0; i < c->child_count; i++) {
         qn_node_t child = c->child[i];
-        bool lives = qn_node_set_has(&c->living, child);
-        bool lags = qn_node_set_has(&c->backlog.lagging, child);
-        qn_node_set_put(&c->missed, child, lives && lags);
-        qn_node_set_put(&c->to, child, lives && !lags);
+        qn_node_set_put(&c->to, child, qn_node_set_has(&c->living, child));
         c->sent[child] = 0;
     }
 }
@@ -194,7 +175,7 @@ void qn_pending_send(struct qn_context *c)
 /* Of owed_word those for which what they are owed is here. */
 static uint64_t here_word(const struct qn_context *c, uint32_t i)
 {
-    uint64_t here = c->abort.word[i] | c->backlog.lagging.word[i];
+    uint64_t here = c->abort.word[i];
     for (uint64_t m = c->to.word[i]; m != 0; m &= m - 1) {
         bool more = c->sent[lowest(i, m)] < c->in[c->source].got;
         here |= more ? m & -m : 0;

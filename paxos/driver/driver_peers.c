@@ -281,7 +281,7 @@ int qn_driver_up(struct qn_driver *d, const struct qn_driver_peer_opts *p,
     const struct qn_input in = {.kind = QN_IN_UP, .up = {p->node, p->inc}};
     qn_driver_step(d, &in);
     if (d->context != NULL) {
-        (void)qn_context_up(d->context, p->node); /* no acked context */
+        qn_context_up(d->context, p->node);
     }
     qn_positions_look_by(&d->positions, d->now);
     qn_driver_ring_expect(d);

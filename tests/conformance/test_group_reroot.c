@@ -303,6 +303,11 @@ Test(group_reroot_threads, seven_take_turns_above_each_other, .timeout = 60)
     run("binary", 7, 16, false);
 }
 
+Test(group_reroot_threads, nine_take_turns_on_the_usual_ring, .timeout = 60)
+{
+    run("binary", 9, QN_CELLS_DEFAULT, false);
+}
+
 Test(group_reroot_processes, five_take_turns_above_each_other, .timeout = 60)
 {
     run("binary", 5, 64, true);

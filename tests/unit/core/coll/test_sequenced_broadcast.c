@@ -8,13 +8,14 @@
 #include "tests/support/inmemory_transport.h"
 #include "tests/support/test.h"
 
-#define NODES     16u
+#define NODES     16u  /* of a group whose size is drawn */
+#define NODES_MAX 300u /* of any */
 #define BYTES_MAX 200u
 
 struct member {
     struct qn_sequenced_broadcast *b; /* NULL: it has ended */
     struct qn_wiring *wiring;
-    struct qn_qp *qp[NODES];
+    struct qn_qp *qp[NODES_MAX];
     uint32_t delivered;
     bool any; /* what it is delivered is not checked */
 };
@@ -22,7 +23,7 @@ struct member {
 struct group {
     uint32_t n;
     uint64_t random;
-    struct member member[NODES];
+    struct member member[NODES_MAX];
 };
 
 static uint32_t draw(struct group *g, uint32_t bound)
@@ -125,7 +126,7 @@ static struct group *new_tree(uint32_t n, const char *name, uint32_t window,
 {
     struct group *g = new_group(n, seed);
     struct qn_tree t;
-    qn_node_t order[NODES];
+    qn_node_t order[NODES_MAX];
     for (qn_node_t v = 0; v < n; v++) {
         order[v] = v;
     }
@@ -194,12 +195,78 @@ Test(sequenced_broadcast, rings_deliver_in_order_and_acknowledge, .timeout = 60)
 
 Test(sequenced_broadcast, trees_deliver_in_order_and_acknowledge, .timeout = 60)
 {
-    static const char *const names[] = {"sequential", "binary", "tree:k=1"};
+    uint32_t shapes = 1;
+    while (qn_tree_name_at(shapes) != NULL) {
+        shapes++;
+    }
     for (uint64_t seed = 1; seed <= 150; seed++) {
-        run(new_tree(1 + (uint32_t)(seed % NODES), names[seed % 3],
-                     1u << seed % 6, seed),
+        run(new_tree(1 + (uint32_t)(seed % NODES),
+                     qn_tree_name_at((uint32_t)seed % shapes), 1u << seed % 6,
+                     seed),
             60);
     }
+}
+
+/* Turn all until nothing moves. */
+static void settle(struct group *g)
+{
+    bool moved = true;
+    for (uint32_t turns = 0; moved; turns++) {
+        cr_assert_lt(turns, 10000);
+        moved = false;
+        for (qn_node_t v = 0; v < g->n; v++) {
+            moved |= qn_sequenced_broadcast_poll(g->member[v].b);
+            (void)qn_sequenced_broadcast_flush(g->member[v].b);
+        }
+    }
+}
+
+/* The channel 1 -> 3 stops after k frames, in the middle of a message or
+ * between two. */
+Test(sequenced_broadcast, what_a_full_child_lacks_is_acknowledged_by_none_above)
+{
+    for (uint32_t k = 0; k < 12; k++) {
+        struct group *g = new_tree(5, "binary", 8, 1); /* 1 -> 3, 4 */
+        inmemory_allow(g->member[1].qp[3], k);
+        for (uint32_t sent = 1; sent <= 8; sent++) {
+            cr_assert_eq(send_next(g, sent), QN_OK);
+            settle(g);
+            cr_assert_eq(g->member[2].delivered, sent, "k=%u", k);
+            cr_assert_eq(qn_sequenced_broadcast_acked(g->member[0].b),
+                         g->member[3].delivered, "k=%u", k);
+        }
+        cr_assert_lt(g->member[3].delivered, 8, "it is full");
+        inmemory_allow(g->member[1].qp[3], INMEMORY_UNLIMITED);
+        settle(g);
+        cr_assert_eq(g->member[3].delivered, 8, "k=%u", k);
+        cr_assert_eq(qn_sequenced_broadcast_acked(g->member[0].b), 8);
+        free_group(g);
+    }
+}
+
+/* One leaf gets nothing: what each member above it has acknowledged stays as it
+ * was, however many others have delivered. */
+Test(sequenced_broadcast, one_silent_leaf_of_many_holds_all_above_it_back)
+{
+    struct group *g = new_tree(NODES_MAX, "tree:k=4", 4, 1);
+    const qn_node_t leaf = NODES_MAX - 1;
+    const qn_node_t up = g->member[leaf].wiring->link[0].node;
+    inmemory_allow(g->member[up].qp[leaf], 0);
+    cr_assert_eq(send_next(g, 1), QN_OK);
+    settle(g);
+    uint32_t behind = 0;
+    for (qn_node_t v = 0; v < NODES_MAX; v++) {
+        cr_assert_eq(g->member[v].delivered, v == leaf ? 0 : 1);
+        behind += qn_sequenced_broadcast_acked(g->member[v].b) == 0;
+    }
+    cr_assert_eq(behind, 5, "the leaf and all above it");
+    cr_assert_eq(qn_sequenced_broadcast_acked(g->member[0].b), 0);
+    inmemory_allow(g->member[up].qp[leaf], INMEMORY_UNLIMITED);
+    settle(g);
+    for (qn_node_t v = 0; v < NODES_MAX; v++) {
+        cr_assert_eq(qn_sequenced_broadcast_acked(g->member[v].b), 1);
+    }
+    free_group(g);
 }
 
 Test(sequenced_broadcast, a_full_window_holds_the_root)

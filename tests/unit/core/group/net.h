@@ -27,7 +27,6 @@ struct net_node {
 
 struct net {
     struct qn_tree tree;
-    bool acked;
     struct net_node node[NET_NODES];
 };
 
@@ -35,7 +34,6 @@ struct net_opts {
     const char *shape;
     uint32_t n;
     uint32_t cells, cell_bytes; /* of each channel */
-    bool acked;
 };
 
 /** The contexts' deliver function; ctx is the struct net_node. */
@@ -45,7 +43,7 @@ void net_deliver(void *ctx, const void *msg, size_t len);
 struct net *net_new(const struct net_opts *o);
 void net_free(struct net *net);
 
-/** As net_new, plain, with a channel between every two nodes. */
+/** As net_new, with a channel between every two nodes. */
 struct net *net_mesh(const struct net_opts *o);
 
 /** The tree is another one from now on, for `node`; net_reroot_all: for all
@@ -75,7 +73,6 @@ void net_connect(struct net *net, qn_node_t a, qn_node_t b, uint32_t cells,
 
 /** Broadcast message `id` from the root; two parts, cut anywhere. */
 int net_bcast(struct net *net, uint8_t id, size_t len, uint64_t *dropped);
-int net_bcast_acked(struct net *net, uint8_t id, size_t len, uint64_t *number);
 
 /** Poll and flush one node. @return true if it received anything. */
 bool net_turn(struct net *net, qn_node_t node);

@@ -64,7 +64,7 @@ static void connect_edges(struct net *net, const struct qn_tree *t)
     }
 }
 
-static struct qn_context_opts opts_of(struct net *net, qn_node_t v, bool acked)
+static struct qn_context_opts opts_of(struct net *net, qn_node_t v)
 {
     return (struct qn_context_opts){.self = v,
                                     .members = net->n,
@@ -72,8 +72,7 @@ static struct qn_context_opts opts_of(struct net *net, qn_node_t v, bool acked)
                                     .tree = &net->tree,
                                     .qp = net->member[v].qp,
                                     .deliver = deliver,
-                                    .ctx = &net->member[v],
-                                    .acked = acked};
+                                    .ctx = &net->member[v]};
 }
 
 /* Ranks that follow each other lie in different words. 67 is a prime and
@@ -86,7 +85,7 @@ static void deal(qn_node_t *order, uint32_t n)
     }
 }
 
-static struct net *net_new(const char *shape, uint32_t n, bool acked)
+static struct net *net_new(const char *shape, uint32_t n)
 {
     qn_node_t order[QN_MEMBERS_MAX];
     struct net *net = calloc(1, sizeof *net);
@@ -103,7 +102,7 @@ static struct net *net_new(const char *shape, uint32_t n, bool acked)
     }
     connect_edges(net, &net->tree);
     for (qn_node_t v = 0; v < n; v++) {
-        const struct qn_context_opts o = opts_of(net, v, acked);
+        const struct qn_context_opts o = opts_of(net, v);
         cr_assert_eq(qn_context_create(&net->member[v].context, &o), QN_OK);
     }
     return net;
@@ -170,7 +169,7 @@ Test(members, a_tree_with_queuepairs_along_its_edges_broadcasts, .timeout = 120)
 {
     for (uint32_t s = 0; s < QN_ARRAY_COUNT(sizes); s++) {
         for (uint32_t k = 0; k < QN_ARRAY_COUNT(shapes); k++) {
-            struct net *net = net_new(shapes[k], sizes[s], false);
+            struct net *net = net_new(shapes[k], sizes[s]);
             for (uint8_t id = 0; id < QN_ARRAY_COUNT(lens); id++) {
                 const struct qn_slice m = message(id, lens[id]);
                 cr_assert_eq(qn_context_bcast(root_of(net), &m, 1, NULL),
@@ -191,124 +190,49 @@ Test(members, a_tree_with_queuepairs_along_its_edges_broadcasts, .timeout = 120)
     }
 }
 
-/* The window is filled again and again, so that backlogs and acknowledgements
- * of several turns overlap. */
-static void send_numbered(struct net *net, uint32_t count, size_t extra)
+/* Messages of several turns are under way at once. No node tells another that
+ * it is full, so some are dropped: of each edge all are accounted for. */
+Test(members, what_finds_no_room_is_counted_edge_by_edge, .timeout = 120)
 {
-    uint64_t number = 0;
-    while (number < count) {
-        const uint8_t id = (uint8_t)(number + 1);
-        const struct qn_slice m = message(
-            id, QN_MIN(lens[id % QN_ARRAY_COUNT(lens)], MSG_MAX - extra));
-        int rc = qn_context_bcast_acked(root_of(net), &m, 1, &number);
-        cr_assert(rc == QN_OK || rc == QN_EAGAIN);
-        if (rc == QN_EAGAIN) {
-            turn_all(net);
-        }
-    }
-    settle(net);
-}
-
-Test(members, a_tree_with_queuepairs_along_its_edges_acknowledges,
-     .timeout = 120)
-{
+    uint64_t all = 0; /* that were dropped */
     for (uint32_t s = 0; s < QN_ARRAY_COUNT(sizes); s++) {
         for (uint32_t k = 0; k < QN_ARRAY_COUNT(shapes); k++) {
-            struct net *net = net_new(shapes[k], sizes[s], true);
-            send_numbered(net, LOG, QN_ACKED_EXTRA);
+            struct net *net = net_new(shapes[k], sizes[s]);
+            for (uint8_t id = 0; id < LOG; id++) {
+                const struct qn_slice m =
+                    message(id, QN_MAX(lens[id % QN_ARRAY_COUNT(lens)], 1));
+                cr_assert_eq(qn_context_bcast(root_of(net), &m, 1, NULL),
+                             QN_OK);
+                if (id % 4 == 3) {
+                    turn_all(net);
+                }
+            }
+            settle(net);
             for (qn_node_t v = 0; v < net->n; v++) {
-                bool root = v == net->tree.root;
-                cr_assert_eq(net->member[v].count, root ? 0 : LOG);
-                cr_assert_eq(qn_context_acked(net->member[v].context), LOG,
-                             "%s of %u, node %u", shapes[k], net->n, v);
+                const struct member *m = &net->member[v];
+                qn_node_t up = net->tree.parent[v];
+                if (up == v) {
+                    continue;
+                }
+                uint64_t had =
+                    up == net->tree.root ? LOG : net->member[up].count;
+                uint64_t lost = qn_context_drops(net->member[up].context, v);
+                cr_assert_eq(m->count + lost, had, "%s of %u, node %u",
+                             shapes[k], net->n, v);
+                all += lost;
+                for (uint32_t i = 1; i < m->count; i++) {
+                    cr_assert_lt(m->id[i - 1], m->id[i]);
+                }
             }
             net_free(net);
         }
     }
-}
-
-/* One leaf of 300 is silent: what all above it acknowledge stops before what it
- * has not got. */
-Test(members, one_silent_leaf_in_another_word_holds_all_above_it_back)
-{
-    for (qn_node_t leaf = 0; leaf < 300; leaf += 23) {
-        struct net *net = net_new("tree:k=4", 300, true);
-        qn_node_t up = net->tree.parent[leaf];
-        if (net->tree.child_count[leaf] == 0) {
-            uint64_t number;
-            const struct qn_slice m = message(1, 8);
-            inmemory_allow(net->member[up].qp[leaf], 0);
-            cr_assert_eq(qn_context_bcast_acked(root_of(net), &m, 1, &number),
-                         QN_OK);
-            for (uint32_t i = 0; i < 40; i++) {
-                turn_all(net);
-            }
-            cr_assert_eq(net->member[leaf].count, 0);
-            for (qn_node_t v = leaf; v != net->tree.root;
-                 v = net->tree.parent[v]) {
-                cr_assert_eq(
-                    qn_context_acked(net->member[net->tree.parent[v]].context),
-                    0);
-            }
-            inmemory_allow(net->member[up].qp[leaf], INMEMORY_UNLIMITED);
-            settle(net);
-            cr_assert_eq(qn_context_acked(root_of(net)), 1);
-            cr_assert_eq(net->member[leaf].count, 1);
-        }
-        net_free(net);
-    }
-}
-
-/* Takes `v` out: its neighbours are told, then all others. */
-static void die(struct net *net, qn_node_t v)
-{
-    qn_context_destroy(net->member[v].context);
-    net->member[v].context = NULL;
-    for (qn_node_t w = 0; w < net->n; w++) {
-        if (net->member[w].context != NULL) {
-            qn_context_down(net->member[w].context, v);
-        }
-    }
-}
-
-Test(members, the_dead_hold_nothing_back_and_the_cut_off_do)
-{
-    struct net *net = net_new("binary", 300, true);
-    qn_node_t root = net->tree.root;
-    qn_node_t child = net->tree.child[net->tree.child_at[root]];
-    const struct qn_slice m = message(1, 8);
-    uint64_t number;
-    qn_node_t leaf = child;
-    while (net->tree.child_count[leaf] > 0) {
-        leaf = net->tree.child[net->tree.child_at[leaf]];
-    }
-    die(net, leaf);
-    send_numbered(net, 3, QN_ACKED_EXTRA);
-    cr_assert_eq(qn_context_acked(root_of(net)), 3);
-    die(net, child);
-    cr_assert_eq(qn_context_bcast_acked(root_of(net), &m, 1, &number),
-                 QN_EPEERDEAD);
-    /* When all below it have died too, it counts no more. */
-    for (qn_node_t v = 0; v < net->n; v++) {
-        qn_node_t up = v;
-        while (up != root && up != child) {
-            up = net->tree.parent[up];
-        }
-        if (up == child && net->member[v].context != NULL) {
-            cr_assert_eq(qn_context_bcast_acked(root_of(net), &m, 1, &number),
-                         QN_EPEERDEAD);
-            die(net, v);
-        }
-    }
-    cr_assert_eq(qn_context_bcast_acked(root_of(net), &m, 1, &number), QN_OK);
-    settle(net);
-    cr_assert_eq(qn_context_acked(root_of(net)), 4);
-    net_free(net);
+    cr_assert_gt(all, 1000);
 }
 
 Test(members, each_child_without_room_is_named_and_no_other)
 {
-    struct net *net = net_new("sequential", 300, false);
+    struct net *net = net_new("sequential", 300);
     uint64_t word[QN_NODE_SET_WORDS(300)];
     memset(word, 0xff, sizeof word); /* bcast clears it */
     struct qn_node_set dropped = qn_node_set_of(word, 300);
@@ -339,7 +263,7 @@ Test(members, each_child_without_room_is_named_and_no_other)
  * it get an ABORT when the next one comes. */
 Test(members, a_long_message_is_cut_short_for_a_child_in_another_word)
 {
-    struct net *net = net_new("tree:k=4", 300, false);
+    struct net *net = net_new("tree:k=4", 300);
     qn_node_t root = net->tree.root;
     qn_node_t inner = net->tree.child[net->tree.child_at[root]];
     qn_node_t slow = net->tree.child[net->tree.child_at[inner] + 2];
@@ -377,7 +301,7 @@ Test(members, a_long_message_is_cut_short_for_a_child_in_another_word)
  * node without a queuepair to its new parent is left out. */
 Test(members, the_root_moves_where_queuepairs_are)
 {
-    struct net *net = net_new("tree:k=4", 300, false);
+    struct net *net = net_new("tree:k=4", 300);
     const struct qn_tree first = net->tree;
     qn_node_t order[300];
     struct qn_tree second;
@@ -390,7 +314,7 @@ Test(members, the_root_moves_where_queuepairs_are)
     for (qn_node_t v = 0; v < 300; v++) {
         for (qn_node_t w = 0; w < 300; w++) {
             if (v != without && w != without && net->member[v].qp[w] != NULL) {
-                cr_assert_eq(qn_context_up(net->member[v].context, w), QN_OK);
+                qn_context_up(net->member[v].context, w);
             }
         }
     }
@@ -415,9 +339,9 @@ Test(members, the_root_moves_where_queuepairs_are)
 
 Test(members, what_is_out_of_range_is_refused)
 {
-    struct net *net = net_new("binary", 65, false);
+    struct net *net = net_new("binary", 65);
     struct qn_context *c = NULL;
-    const struct qn_context_opts good = opts_of(net, 3, false);
+    const struct qn_context_opts good = opts_of(net, 3);
     struct qn_context_opts bad[] = {good, good, good, good, good};
     bad[0].members = 64; /* the tree has node 64 */
     bad[1].members = QN_MEMBERS_MAX + 1;
@@ -441,7 +365,7 @@ Test(members, what_is_out_of_range_is_refused)
  * for: they are not assembled, and the next one is. */
 Test(members, a_message_longer_than_the_context_takes_is_left_out)
 {
-    struct net *net = net_new("binary", 70, false);
+    struct net *net = net_new("binary", 70);
     qn_node_t root = net->tree.root;
     qn_node_t inner = net->tree.child[net->tree.child_at[root]];
     struct qn_qp *end = net->member[root].qp[inner];

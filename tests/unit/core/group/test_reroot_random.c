@@ -167,7 +167,7 @@ static void run(const char *shape, uint32_t seed)
                     .cells = 1 + seed % 11,
                     .seed = seed,
                     .random = seed * UINT64_C(0x9e3779b97f4a7c15)};
-    r.net = net_mesh(&(struct net_opts){shape, r.n, r.cells, 4, false});
+    r.net = net_mesh(&(struct net_opts){shape, r.n, r.cells, 4});
     for (uint32_t i = 0; r.sent < 240 && i < 4000; i++) {
         step(&r);
     }

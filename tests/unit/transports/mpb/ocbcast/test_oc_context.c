@@ -212,22 +212,6 @@ Test(oc_context, a_node_that_ended_holds_nothing_back)
     unmake();
 }
 
-Test(oc_context, acknowledged_ones_do_not_use_a_device)
-{
-    struct qn_context *c = NULL;
-    struct qn_tree *tree = tree_of(0);
-    make(false, 1);
-    const struct qn_context_opts o = {.self = 0,
-                                      .tree = tree,
-                                      .deliver = on_message,
-                                      .bcast = part[0].bcast,
-                                      .acked = true};
-    cr_assert_eq(qn_context_create(&c, &o), QN_EINVAL);
-    cr_assert_null(c);
-    free(tree);
-    unmake();
-}
-
 /* ---- threads ---- */
 
 #define MESSAGES 1000u
