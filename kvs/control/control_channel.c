@@ -6,117 +6,41 @@
  */
 #include "kvs/control/control_channel.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "core/base/assert.h"
 #include "core/base/err.h"
-
-union control_block {
-    struct cmsghdr align;
-    char bytes[CMSG_SPACE(sizeof(int))];
-};
+#include "core/rendezvous/fd_message.h"
 
 /* ---- sockets ------------------------------------------------------------- */
-
-static int error_of(int e)
-{
-    switch (e) {
-    case EAGAIN:
-    case ETOOMANYREFS: /* descriptors under way; they will arrive */
-        return QN_EAGAIN;
-    case EPIPE:
-    case ECONNRESET:
-        return QN_EPEERDEAD;
-    default:
-        return QN_EIO;
-    }
-}
 
 int qn_control_send(int control, const struct qn_control_msg *m, int fd)
 {
     uint8_t bytes[QN_CONTROL_BYTES];
-    union control_block block = {0};
-    struct iovec part = {.iov_base = bytes, .iov_len = sizeof bytes};
-    struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
     QN_ASSERT(qn_control_may_send(m->kind, fd >= 0));
     qn_control_encode(m, bytes);
-    if (fd >= 0) {
-        msg.msg_control = block.bytes;
-        msg.msg_controllen = sizeof block.bytes;
-        struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof fd);
-        memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    }
-    ssize_t n;
-    do {
-        n = sendmsg(control, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
-    } while (n < 0 && errno == EINTR);
-    return n == (ssize_t)sizeof bytes ? QN_OK : error_of(errno);
-}
-
-static int take_descriptor(struct msghdr *msg)
-{
-    int fd = -1;
-    struct cmsghdr *c = CMSG_FIRSTHDR(msg);
-    if (c != NULL && c->cmsg_level == SOL_SOCKET &&
-        c->cmsg_type == SCM_RIGHTS) {
-        memcpy(&fd, CMSG_DATA(c), sizeof fd);
-    }
-    return fd;
-}
-
-/* One frame. @return its length, 0 at the end of the other process, or a QN_E*.
- * A frame that is cut, or that had more than one descriptor, gets the length of
- * none. */
-static ssize_t receive(int control, uint8_t *bytes, int *fd, bool wait)
-{
-    union control_block block = {0};
-    struct iovec part = {.iov_base = bytes, .iov_len = QN_CONTROL_BYTES};
-    struct msghdr msg = {.msg_iov = &part,
-                         .msg_iovlen = 1,
-                         .msg_control = block.bytes,
-                         /* without the padding, which has room for a second
-                          * descriptor */
-                         .msg_controllen = CMSG_LEN(sizeof(int))};
-    ssize_t n;
-    do {
-        n = recvmsg(control, &msg,
-                    MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
-        /* The peer ended before it had read all. The kernel reports that
-         * once, before the peer's last messages, which are still in the
-         * queue. */
-    } while (n < 0 && (errno == EINTR || errno == ECONNRESET));
-    if (n < 0) {
-        return error_of(errno);
-    }
-    *fd = take_descriptor(&msg);
-    bool cut = (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
-    return cut ? (ssize_t)QN_CONTROL_BYTES + 1 : n;
+    return qn_fd_message_send(control, (struct qn_slice){bytes, sizeof bytes},
+                              &fd, fd >= 0);
 }
 
 int qn_control_recv(int control, const struct qn_control_link *link,
                     struct qn_control_msg *m, int *fd, bool wait)
 {
     uint8_t bytes[QN_CONTROL_BYTES];
-    int with = -1;
-    ssize_t n = receive(control, bytes, &with, wait);
-    if (n < 0) {
-        return (int)n;
+    struct qn_fd_message got = {.bytes = bytes, .cap = sizeof bytes};
+    int err = qn_fd_message_recv(control, &got, 1, wait);
+    if (err != QN_OK && err != QN_ECORRUPT) {
+        return err;
     }
-    if (n == 0 && with < 0) {
-        return QN_EPEERDEAD;
+    if (err == QN_ECORRUPT) { /* it had more descriptors than any has */
+        got.len = sizeof bytes + 1;
     }
-    int err = qn_control_decode(bytes, (size_t)n, with >= 0, link, m);
-    if (err != QN_OK && with >= 0) {
-        close(with);
-        with = -1;
+    err = qn_control_decode(bytes, got.len, got.count > 0, link, m);
+    *fd = err == QN_OK && got.count > 0 ? got.fds[0] : -1;
+    if (err != QN_OK) {
+        qn_fd_message_close(&got);
     }
-    *fd = with;
     return err;
 }
 

@@ -20,22 +20,9 @@
 #include <unistd.h>
 
 #include "core/base/err.h"
+#include "core/rendezvous/fd_message.h"
 
 enum { CPU_FIELD = 39, NAME_FIELD = 2 };
-
-union control_block {
-    struct cmsghdr align;
-    char bytes[CMSG_SPACE(sizeof(int))];
-};
-
-/* One byte, and room for one descriptor. Borrows both. */
-static struct msghdr message_of(struct iovec *part, union control_block *block)
-{
-    return (struct msghdr){.msg_iov = part,
-                           .msg_iovlen = 1,
-                           .msg_control = block->bytes,
-                           .msg_controllen = sizeof block->bytes};
-}
 
 int qn_fd_passing_open(int *from, int *to)
 {
@@ -51,39 +38,17 @@ int qn_fd_passing_open(int *from, int *to)
 
 int qn_fd_passing_send(int to, int fd)
 {
-    char byte = 0;
-    union control_block block = {0};
-    struct iovec part = {.iov_base = &byte, .iov_len = 1};
-    struct msghdr msg = message_of(&part, &block);
-    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof fd);
-    memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    if (sendmsg(to, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) {
-        return QN_OK;
-    }
-    return errno == EAGAIN || errno == ETOOMANYREFS || errno == ENOBUFS
-               ? QN_EAGAIN
-               : QN_EIO;
+    const uint8_t byte = 0;
+    return qn_fd_message_send(to, (struct qn_slice){&byte, 1}, &fd, 1);
 }
 
 int qn_fd_passing_recv(int from)
 {
-    char byte;
-    int fd = QN_EAGAIN;
-    union control_block block = {0};
-    struct iovec part = {.iov_base = &byte, .iov_len = 1};
-    struct msghdr msg = message_of(&part, &block);
-    if (recvmsg(from, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != 1) {
-        return QN_EAGAIN;
-    }
-    const struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-    if (c != NULL && c->cmsg_level == SOL_SOCKET &&
-        c->cmsg_type == SCM_RIGHTS) {
-        memcpy(&fd, CMSG_DATA(c), sizeof fd);
-    }
-    return fd;
+    uint8_t byte;
+    struct qn_fd_message m = {.bytes = &byte, .cap = 1};
+    return qn_fd_message_recv(from, &m, 1, false) == QN_OK && m.count == 1
+               ? m.fds[0]
+               : QN_EAGAIN;
 }
 
 /* Field 39 of a line of /proc/PID/stat; -1. */

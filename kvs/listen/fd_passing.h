@@ -19,8 +19,8 @@
 int qn_fd_passing_open(int *from, int *to);
 
 /** Pass a connection on. `fd` is borrowed: close it after QN_OK. @return
- *  QN_OK; QN_EAGAIN: the queue is full, keep it; QN_EIO: no process receives
- *  there, keep it. */
+ *  QN_OK; QN_EAGAIN: the queue is full, keep it; QN_EPEERDEAD, QN_EIO: no
+ * process receives there, keep it. */
 int qn_fd_passing_send(int to, int fd);
 
 /** Receive the next connection. @return a descriptor, closed on exec;

@@ -1,0 +1,94 @@
+#ifndef QN_RENDEZVOUS_RENDEZVOUS_H
+#define QN_RENDEZVOUS_RENDEZVOUS_H
+
+/**
+ * A rendezvous: a name at which processes of one user form a group, and at
+ * which others find its members as long as one lives.
+ *
+ *     open --enter--> founder: no member lives ---------seat--> member
+ *                     guest: a connection to a member --seat--> member
+ *
+ * The name is a small file. A member holds its *seat*, a byte of that file, by
+ * a record lock (fcntl(2)), and listens at a socket of its own, which the file
+ * names. So what lives is what the kernel says: the lock of a process ends with
+ * it, however it ends, a child does not inherit it, and a child that has
+ * inherited the socket makes no dead member look alive. When all have ended,
+ * the name is free at once; the file may stay. Any member may be asked: none is
+ * special, and no process but the members is needed.
+ *
+ * Of processes that come at the same time one is the founder; the others are
+ * told to come again (QN_EAGAIN) until it has a seat or has ended.
+ *
+ * A trap of record locks: a process loses its seat if it closes any other
+ * descriptor of the file. So it is opened once per process (QN_EEXIST), and
+ * the program must not open it by itself. A file that is removed while its
+ * group lives lets a second group begin: leave it where it is.
+ *
+ * What guests and members say to each other is their affair: messages with
+ * descriptors (fd_message.h).
+ *
+ * Threads: one per rendezvous; open and close from any. Nothing blocks. In a
+ * forked child every call but close returns QN_EPERM.
+ */
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/node.h"
+
+#define QN_RENDEZVOUS_NAME_MAX 200u /* bytes */
+
+struct qn_rendezvous; /* opaque */
+
+/**
+ * Open a rendezvous; the file is made if there is none.
+ *
+ * @param name  A path; or "@" and letters, digits, '.', '-' or '_': a name of
+ *        this user, whose file is in /dev/shm.
+ * @return QN_OK; QN_EINVAL: no such name can be; QN_EEXIST: this process has it
+ *         open; QN_EPERM: the file is of another user, or may not be opened;
+ *         QN_ECORRUPT: it is no rendezvous, or of another version of it;
+ *         QN_ENOENT: no such folder; QN_EMFILE; QN_ENOMEM; QN_EIO.
+ */
+int qn_rendezvous_open(struct qn_rendezvous **out, const char *name);
+
+/** Leave the seat, if there is one, and close. NULL is fine. */
+void qn_rendezvous_close(struct qn_rendezvous *r);
+
+/**
+ * Come in. Not after `seat`.
+ *
+ * @param skip        Mask of seats not to ask: of members that do not answer.
+ * @param seat        Filled at a guest: of the member that is asked.
+ * @param connection  Filled: a connection to it, non-blocking and close-on-
+ *        exec, the caller's to close; -1: this process is the founder.
+ * @return QN_OK; QN_EAGAIN: another process founds, or none of those that
+ *         live and are not skipped can be asked now: come again; QN_EPERM;
+ * QN_EMFILE; QN_EIO.
+ */
+int qn_rendezvous_enter(struct qn_rendezvous *r, uint64_t skip, qn_node_t *seat,
+                        int *connection);
+
+/**
+ * Take a seat and listen. The founder takes any; a guest the one that members
+ * have given it. From here on this process is asked by others.
+ *
+ * @return QN_OK; QN_EBUSY: a living process has that seat; QN_EEXIST: this
+ *         process has a seat; QN_EPERM; QN_EMFILE; QN_EIO.
+ */
+int qn_rendezvous_seat(struct qn_rendezvous *r, qn_node_t seat);
+
+/** The listening socket, for poll(2): readable when a guest has come. -1: no
+ *  seat. */
+int qn_rendezvous_fd(const struct qn_rendezvous *r);
+
+/** The next guest of this user: a connection as of `enter`. Connections of
+ *  other users are closed. @param pid  Filled: of the guest; 0: of another pid
+ *  namespace. @return QN_OK; QN_EAGAIN: none; QN_EPERM; QN_EMFILE;
+ *  QN_ENOMEM; QN_EIO. */
+int qn_rendezvous_accept(struct qn_rendezvous *r, int *connection, pid_t *pid);
+
+/** Mask of seats that living processes have, the own one included. */
+uint64_t qn_rendezvous_living(const struct qn_rendezvous *r);
+
+#endif

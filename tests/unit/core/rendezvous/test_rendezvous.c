@@ -1,0 +1,342 @@
+#include "core/rendezvous/rendezvous.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/base/err.h"
+#include "core/rendezvous/fd_message.h"
+#include "tests/support/fds.h"
+#include "tests/support/test.h"
+
+static char folder[] = "/tmp/quoin-rendezvous-XXXXXX";
+static char name[64];
+
+static void init(void)
+{
+    cr_assert_neq(mkdtemp(folder), NULL);
+    snprintf(name, sizeof name, "%s/group", folder);
+}
+
+static void fini(void)
+{
+    unlink(name);
+    rmdir(folder);
+}
+
+TestSuite(rendezvous, .init = init, .fini = fini, .timeout = 120);
+
+static void rest(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+}
+
+static struct qn_rendezvous *opened(void)
+{
+    struct qn_rendezvous *r = NULL;
+    cr_assert_eq(qn_rendezvous_open(&r, name), QN_OK);
+    return r;
+}
+
+/* A child runs `body` and never returns. */
+static pid_t child(void (*body)(int said), int *said)
+{
+    int pipes[2];
+    cr_assert_eq(pipe(pipes), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(pipes[0]);
+        body(pipes[1]);
+        _exit(0);
+    }
+    close(pipes[1]);
+    *said = pipes[0];
+    return pid;
+}
+
+static char hear(int said)
+{
+    char c = 0;
+    return read(said, &c, 1) == 1 ? c : '\0';
+}
+
+static void say(int said, char c)
+{
+    (void)!write(said, &c, 1);
+}
+
+/* Until the test has ended, or closes its end. */
+static void stay(int said)
+{
+    poll(&(struct pollfd){.fd = said}, 1, -1);
+    _exit(0);
+}
+
+static void end(pid_t pid)
+{
+    int status;
+    kill(pid, SIGKILL);
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+}
+
+/* ---- roles --------------------------------------------------------------- */
+
+static void found_and_stay(int said)
+{
+    struct qn_rendezvous *r;
+    qn_node_t seat;
+    int fd = -2;
+    bool ok = qn_rendezvous_open(&r, name) == QN_OK &&
+              qn_rendezvous_enter(r, 0, &seat, &fd) == QN_OK && fd == -1 &&
+              qn_rendezvous_seat(r, 3) == QN_OK;
+    say(said, ok ? 'y' : 'n');
+    stay(said);
+}
+
+Test(rendezvous, the_first_founds_and_the_next_finds_it)
+{
+    int said, fd = -1;
+    qn_node_t seat = 99;
+    pid_t pid = child(found_and_stay, &said);
+    cr_assert_eq(hear(said), 'y');
+    struct qn_rendezvous *r = opened();
+    cr_assert_eq(qn_rendezvous_living(r), 1u << 3);
+    cr_assert_eq(qn_rendezvous_enter(r, 0, &seat, &fd), QN_OK);
+    cr_assert(fd >= 0 && seat == 3);
+    cr_assert_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    close(fd);
+    cr_assert_eq(qn_rendezvous_enter(r, 1u << 3, &seat, &fd), QN_EAGAIN,
+                 "all that live are skipped");
+    cr_assert_eq(qn_rendezvous_seat(r, 3), QN_EBUSY);
+    cr_assert_eq(qn_rendezvous_fd(r), -1);
+    cr_assert_eq(qn_rendezvous_seat(r, 4), QN_OK);
+    cr_assert_eq(qn_rendezvous_seat(r, 5), QN_EEXIST);
+    cr_assert_eq(qn_rendezvous_living(r), 3u << 3);
+    end(pid);
+    cr_assert_eq(qn_rendezvous_living(r), 1u << 4);
+    qn_rendezvous_close(r);
+}
+
+static void found_and_never_sit(int said)
+{
+    struct qn_rendezvous *r;
+    qn_node_t seat;
+    int fd = -2;
+    bool ok = qn_rendezvous_open(&r, name) == QN_OK &&
+              qn_rendezvous_enter(r, 0, &seat, &fd) == QN_OK && fd == -1;
+    say(said, ok ? 'y' : 'n');
+    stay(said);
+}
+
+Test(rendezvous, one_founds_at_a_time_and_the_next_after_its_death)
+{
+    int said, fd = -2;
+    qn_node_t seat;
+    pid_t pid = child(found_and_never_sit, &said);
+    cr_assert_eq(hear(said), 'y');
+    struct qn_rendezvous *r = opened();
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(qn_rendezvous_enter(r, 0, &seat, &fd), QN_EAGAIN);
+    }
+    end(pid);
+    cr_assert_eq(qn_rendezvous_enter(r, 0, &seat, &fd), QN_OK);
+    cr_assert_eq(fd, -1, "the founder has ended");
+    qn_rendezvous_close(r);
+}
+
+/* The child of a member has its file and its listening socket. */
+static void found_fork_and_end(int said)
+{
+    struct qn_rendezvous *r;
+    qn_node_t seat;
+    int fd;
+    if (qn_rendezvous_open(&r, name) != QN_OK ||
+        qn_rendezvous_enter(r, 0, &seat, &fd) != QN_OK ||
+        qn_rendezvous_seat(r, 0) != QN_OK || fork() != 0) {
+        _exit(0);
+    }
+    bool ok = qn_rendezvous_seat(r, 1) == QN_EPERM &&
+              qn_rendezvous_enter(r, 0, &seat, &fd) == QN_EPERM &&
+              qn_rendezvous_accept(r, &fd, &(pid_t){0}) == QN_EPERM;
+    while (getppid() != 1 && qn_rendezvous_living(r) != 0) {
+        rest(); /* the parent ends */
+    }
+    say(said, ok && qn_rendezvous_living(r) == 0 ? 'y' : 'n');
+    stay(said);
+}
+
+Test(rendezvous, a_child_that_has_inherited_all_makes_no_dead_member_alive)
+{
+    int said, fd = -2;
+    qn_node_t seat;
+    pid_t pid = child(found_fork_and_end, &said);
+    cr_assert_eq(waitpid(pid, NULL, 0), pid);
+    cr_assert_eq(hear(said), 'y');
+    struct qn_rendezvous *r = opened();
+    cr_assert_eq(qn_rendezvous_living(r), 0);
+    cr_assert_eq(qn_rendezvous_enter(r, 0, &seat, &fd), QN_OK);
+    cr_assert_eq(fd, -1, "the name is free");
+    cr_assert_eq(qn_rendezvous_seat(r, 0), QN_OK, "and so is the seat");
+    qn_rendezvous_close(r);
+    close(said);
+}
+
+/* ---- ten at once --------------------------------------------------------- */
+
+enum { TEN = 10 };
+
+struct tally {
+    int founders, members; /* of a round */
+    int next_seat;         /* the founder counts */
+};
+
+static struct tally *tally; /* shared by all */
+
+/* The founder gives seats; each member that has its seat may be asked. All
+ * answers but the founder's are its number and "ask seat 0". */
+static void one_of_ten(int said)
+{
+    struct qn_rendezvous *r;
+    qn_node_t seat = 0;
+    int fd = -2, err;
+    pid_t pid;
+    uint8_t byte = 0;
+    if (qn_rendezvous_open(&r, name) != QN_OK) {
+        _exit(1);
+    }
+    while ((err = qn_rendezvous_enter(r, 0, &seat, &fd)) == QN_EAGAIN) {
+        rest();
+    }
+    if (err == QN_OK && fd >= 0) {
+        struct qn_fd_message m = {.bytes = &byte, .cap = 1};
+        if (qn_fd_message_recv(fd, &m, 0, false) == QN_EAGAIN) {
+            poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, -1);
+            err = qn_fd_message_recv(fd, &m, 0, false);
+        }
+    } else if (err == QN_OK) {
+        __atomic_fetch_add(&tally->founders, 1, __ATOMIC_SEQ_CST);
+    }
+    if (err != QN_OK || qn_rendezvous_seat(r, byte) != QN_OK) {
+        say(said, 'n');
+        stay(said);
+    }
+    __atomic_fetch_add(&tally->members, 1, __ATOMIC_SEQ_CST);
+    say(said, 'y');
+    for (;;) {
+        poll(&(struct pollfd){.fd = qn_rendezvous_fd(r), .events = POLLIN}, 1,
+             -1);
+        while (qn_rendezvous_accept(r, &fd, &pid) == QN_OK) {
+            byte = (uint8_t)__atomic_add_fetch(&tally->next_seat, 1,
+                                               __ATOMIC_SEQ_CST);
+            (void)qn_fd_message_send(fd, (struct qn_slice){&byte, 1}, NULL, 0);
+        }
+    }
+}
+
+static void ten_at_once(uint32_t round)
+{
+    pid_t pid[TEN];
+    int said[TEN];
+    *tally = (struct tally){0};
+    for (int i = 0; i < TEN; i++) {
+        pid[i] = child(one_of_ten, &said[i]);
+    }
+    for (int i = 0; i < TEN; i++) {
+        cr_assert_eq(hear(said[i]), 'y', "round %u, process %d", round, i);
+        close(said[i]);
+    }
+    cr_assert(tally->founders == 1 && tally->members == TEN,
+              "round %u: %d founders, %d members", round, tally->founders,
+              tally->members);
+    struct qn_rendezvous *r = opened();
+    cr_assert_eq(qn_rendezvous_living(r), (1u << TEN) - 1);
+    qn_rendezvous_close(r);
+    for (int i = 0; i < TEN; i++) {
+        end(pid[i]); /* the name is free for the next round */
+    }
+}
+
+Test(rendezvous, ten_processes_at_once_are_one_group)
+{
+    tally = mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq(tally, MAP_FAILED);
+    for (uint32_t round = 0; round < 100; round++) {
+        ten_at_once(round);
+    }
+}
+
+/* ---- names --------------------------------------------------------------- */
+
+Test(rendezvous, is_opened_once_per_process)
+{
+    int before = open_descriptors();
+    struct qn_rendezvous *r = opened(), *again = NULL;
+    cr_assert_eq(qn_rendezvous_seat(r, 0), QN_OK);
+    cr_assert_eq(qn_rendezvous_open(&again, name), QN_EEXIST);
+    cr_assert_eq(again, NULL);
+    cr_assert_eq(qn_rendezvous_living(r), 1);
+    qn_rendezvous_close(r);
+    cr_assert_eq(open_descriptors(), before);
+    again = opened();
+    cr_assert_eq(qn_rendezvous_living(again), 0, "the seat is left");
+    qn_rendezvous_close(again);
+    qn_rendezvous_close(NULL);
+}
+
+Test(rendezvous, a_word_is_a_name_of_this_user)
+{
+    struct qn_rendezvous *r;
+    char path[80];
+    snprintf(name, sizeof name, "@test.%d", (int)getpid());
+    snprintf(path, sizeof path, "/dev/shm/quoin-%u-%s", (unsigned)geteuid(),
+             name + 1);
+    cr_assert_eq(qn_rendezvous_open(&r, name), QN_OK);
+    cr_assert_eq(access(path, F_OK), 0);
+    qn_rendezvous_close(r);
+    unlink(path);
+}
+
+Test(rendezvous, a_name_that_cannot_be_is_refused)
+{
+    struct qn_rendezvous *r = NULL;
+    char text[QN_RENDEZVOUS_NAME_MAX + 2];
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = '\0';
+    const char *bad[] = {"", "@", "@a/b", "@ ", text};
+    int before = open_descriptors();
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        cr_assert_eq(qn_rendezvous_open(&r, bad[i]), QN_EINVAL, "%zu", i);
+    }
+    cr_assert_eq(qn_rendezvous_open(&r, "/nowhere/at/all"), QN_ENOENT);
+    cr_assert_eq(qn_rendezvous_open(&r, folder), QN_ECORRUPT);
+    cr_assert_eq(qn_rendezvous_open(&r, "/dev/null"), QN_ECORRUPT);
+    cr_assert_eq(symlink("/dev/null", name), 0);
+    cr_assert_eq(qn_rendezvous_open(&r, name), QN_ECORRUPT, "a link");
+    unlink(name);
+    int fd = open(name, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    cr_assert_eq(write(fd, "something else of 24 byte", 24), 24);
+    close(fd);
+    cr_assert_eq(qn_rendezvous_open(&r, name), QN_ECORRUPT);
+    cr_assert_eq(r, NULL);
+    cr_assert_eq(open_descriptors(), before);
+}
+
+Test(rendezvous, a_file_of_another_user_is_refused)
+{
+    struct qn_rendezvous *r = NULL;
+    if (geteuid() != 0) {
+        return; /* cannot make one */
+    }
+    qn_rendezvous_close(opened());
+    cr_assert_eq(chown(name, 65534, 65534), 0);
+    cr_assert_eq(qn_rendezvous_open(&r, name), QN_EPERM);
+}
