@@ -125,7 +125,7 @@ static void snapshots_fill(struct qn_server *s, struct qn_info_part *p)
 {
     struct qn_state_transfer_status st;
     struct qn_snapshot_content_status c;
-    qn_state_transfer_status(s->rejoin, &st);
+    qn_member_transfer_status(s->member, &st);
     qn_snapshot_content_status(s->content, &c);
     p->snapshots_joined = st.joined;
     p->snapshots_given = st.given;

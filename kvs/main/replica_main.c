@@ -61,26 +61,15 @@ static void startup_turn(struct qn_server *s)
     }
 }
 
-/* Snapshots from and to other replicas; the driver learns what is under way. */
-static qn_time_t state_transfer_turn(struct qn_server *s, qn_time_t now)
-{
-    struct qn_state_transfer_status st;
-    qn_time_t at = qn_state_transfer_turn(s->rejoin, now);
-    qn_state_transfer_status(s->rejoin, &st);
-    qn_driver_coming(qn_replica_driver(s->replica), st.position);
-    return at;
-}
-
 static void turn(struct qn_server *s)
 {
     qn_time_t now = qn_clock_now();
-    qn_member_turn_begin(s->member);
+    qn_time_t at = qn_member_turn_begin(s->member, now);
     qn_loop_stats_begin(&s->frontend.loop_stats, now);
     s->turn_wanted = false;
     qn_settings_turn(s);
     /* Before the front end's turn, which sends and writes its results. */
-    qn_time_t at = qn_fanout_turn(s->ask, now);
-    at = QN_MIN(at, state_transfer_turn(s, now));
+    at = QN_MIN(at, qn_fanout_turn(s->ask, now));
     qn_frontend_run(&s->frontend, now, qn_clock_wall_ms());
     startup_turn(s);
     at =

@@ -73,7 +73,6 @@ int qn_replica_create(struct qn_replica **out, const struct qn_replica_opts *o)
     r->deferred_read = o->deferred_read;
     r->take = o->take;
     r->configured = o->configured;
-    r->need_snapshot = o->need_snapshot;
     r->ctx = o->ctx;
     r->random = r->seed = o->seed;
     r->submits_first = o->submits_first;

@@ -88,10 +88,6 @@ struct qn_replica_opts {
     /** Options took effect that came with the log (its first entry, or CONFIG
      *  SET) or with a snapshot. */
     void (*configured)(void *ctx);
-    /** The log no longer reaches back to this slot: call
-     *  qn_state_transfer_begin. Repeated as long as that is so. NULL: logged.
-     */
-    void (*need_snapshot)(void *ctx, qn_slot_t slot);
     void *ctx;
 };
 
@@ -158,24 +154,17 @@ qn_slot_t qn_replica_applied(const struct qn_replica *r);
 /** The stamp of that slot, ms of the wall clock. */
 uint64_t qn_replica_stamp_ms(const struct qn_replica *r);
 
-/** The library's state for a snapshot. @return false: there is no store, or
- *  the replica is not between two slots. */
-bool qn_replica_cut(const struct qn_replica *r, struct qn_library_state *s);
-
 /** The facts for a snapshot of the store in its present state: fills refused,
  *  applied_ms, nodes, config. */
 void qn_replica_facts(const struct qn_replica *r, struct qn_snapshot_meta *m);
 
-/**
- * Continue the log behind a snapshot. If it says QN_OK, qn_replica_install must
- * follow in the same turn.
- *
- * @return QN_OK; otherwise nothing has changed: QN_EAGAIN (not between two
- *         slots: try after a turn), QN_ESTALE (not newer than the state
- *         here), QN_EINVAL (the utility log disagrees).
- */
-int qn_replica_resume(struct qn_replica *r, const struct qn_library_state *s,
-                      qn_time_t now);
+/** Own writes up to sequence `seq` lie in the snapshot that is installed next:
+ *  the log will not bring them. */
+void qn_replica_covered(struct qn_replica *r, uint64_t seq);
+
+/** A snapshot of `position` is of no use: this replica has its state already,
+ *  and serves it once it has caught up. Nothing if it has no state. */
+void qn_replica_caught_up(struct qn_replica *r, qn_slot_t position);
 
 /**
  * Continue from the state of a snapshot. The old store is freed in steps. Own

@@ -224,19 +224,11 @@ static void on_peer_message(void *ctx, qn_node_t from, struct qn_slice bytes)
     r->told(r->ctx, from, bytes);
 }
 
-static void on_need_snapshot(void *ctx, qn_slot_t slot)
-{
-    struct qn_replica *r = ctx;
-    r->need_snapshot(r->ctx, slot);
-}
-
 struct qn_service qn_replica_service(struct qn_replica *r)
 {
-    return (struct qn_service){
-        .prefetch = on_prefetch,
-        .apply = on_apply,
-        .applied = on_applied,
-        .on_peer_message = on_peer_message,
-        .need_snapshot = r->need_snapshot != NULL ? on_need_snapshot : NULL,
-        .ctx = r};
+    return (struct qn_service){.prefetch = on_prefetch,
+                               .apply = on_apply,
+                               .applied = on_applied,
+                               .on_peer_message = on_peer_message,
+                               .ctx = r};
 }

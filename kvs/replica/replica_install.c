@@ -18,16 +18,6 @@
 
 enum { DISCARD_PER_TURN = 1024 /* blocks of discarded stores freed */ };
 
-bool qn_replica_cut(const struct qn_replica *r, struct qn_library_state *s)
-{
-    if (!r->serving || !qn_driver_cut(r->driver, &s->resume)) {
-        return false;
-    }
-    s->nodes = r->nodes;
-    s->ul_count = qn_driver_ul(r->driver, s->ul, QN_UL_KEPT);
-    return true;
-}
-
 void qn_replica_facts(const struct qn_replica *r, struct qn_snapshot_meta *m)
 {
     memcpy(m->refused, r->refused, sizeof m->refused);
@@ -91,21 +81,16 @@ void qn_replica_serve_soon(struct qn_replica *r, qn_slot_t position)
     }
 }
 
-int qn_replica_resume(struct qn_replica *r, const struct qn_library_state *s,
-                      qn_time_t now)
+void qn_replica_covered(struct qn_replica *r, uint64_t seq)
 {
-    int err = qn_driver_install(r->driver, &s->resume, s->ul, s->ul_count, now);
-    if (err == QN_ESTALE && r->store != NULL) {
-        qn_replica_serve_soon(r, s->resume.position); /* the log was faster */
+    r->covered = QN_MAX(r->covered, seq);
+}
+
+void qn_replica_caught_up(struct qn_replica *r, qn_slot_t position)
+{
+    if (r->store != NULL) {
+        qn_replica_serve_soon(r, position);
     }
-    if (err != QN_OK) {
-        return err;
-    }
-    const struct qn_session *own = &s->resume.session[r->self];
-    if (own->inc == r->incarnation) {
-        r->covered = QN_MAX(r->covered, own->last);
-    }
-    return QN_OK;
 }
 
 void qn_replica_install(struct qn_replica *r, struct qn_store *store,

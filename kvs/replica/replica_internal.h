@@ -86,7 +86,6 @@ struct qn_replica {
                           struct qn_cmd_call *call);
     void (*take)(void *ctx);
     void (*configured)(void *ctx);
-    void (*need_snapshot)(void *ctx, qn_slot_t slot);
     void *ctx;
 };
 

@@ -332,7 +332,7 @@ static void note_rejoin(struct qn_server *s)
     struct qn_state_transfer_status *was = &s->events.rejoin;
     struct qn_state_transfer_status is;
     qn_slot_t applied = qn_replica_applied(s->replica);
-    qn_state_transfer_status(s->rejoin, &is);
+    qn_member_transfer_status(s->member, &is);
     if (is.attempts != was->attempts) {
         qn_server_events_note(s, QN_EVENT_SNAPSHOT_ASKED, is.donor, applied, 0);
     }

@@ -82,8 +82,7 @@ struct qn_server {
     struct qn_replica *replica;
     struct qn_frontend frontend;
     struct qn_fanout *ask;               /* questions between replicas */
-    struct qn_state_transfer *rejoin;    /* snapshots from and to them ... */
-    struct qn_snapshot_content *content; /* ... and what is in them */
+    struct qn_snapshot_content *content; /* of snapshots from and to them */
 
     struct qn_server_handles uv;
     bool turn_wanted; /* the loop must not block before the next turn */

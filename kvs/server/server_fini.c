@@ -32,7 +32,7 @@ void qn_server_fini(struct qn_server *s)
     handles_close(s);
     qn_frontend_fini(&s->frontend);
     qn_fanout_destroy(s->ask);
-    qn_state_transfer_destroy(s->rejoin);
+    qn_member_stop(s->member);
     qn_snapshot_content_destroy(s->content);
     qn_replica_destroy(s->replica);
     if (s->member != NULL && s->drain.shutdown_requested) {

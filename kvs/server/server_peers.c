@@ -40,7 +40,6 @@ static void on_ended(void *ctx, qn_node_t i, uint64_t incarnation,
 {
     struct qn_server *s = ctx;
     qn_fanout_peer_down(s->ask, i);
-    qn_state_transfer_peer_down(s->rejoin, i, now);
     if (s->boot->config->events_dir[0] != '\0') {
         qn_server_events_ended(&s->events, i, incarnation, now);
     }
@@ -161,6 +160,5 @@ void qn_server_peer_up(struct qn_server *s, const struct qn_ctl_peer_up *e,
         return;
     }
     qn_fanout_peer_up(s->ask, e->node);
-    qn_state_transfer_peer_up(s->rejoin, e->node);
     qn_server_accept_news(s);
 }

@@ -24,7 +24,7 @@ static struct qn_recovery_view view_of(struct qn_server *s)
     const struct qn_driver *driver = qn_replica_driver(s->replica);
     const struct qn_recovery_request *r = &s->recovery;
     qn_driver_status(driver, &d);
-    qn_state_transfer_status(s->rejoin, &join);
+    qn_member_transfer_status(s->member, &join);
     return (struct qn_recovery_view){
         .self = s->boot->self,
         .nodes = s->boot->nodes,
@@ -159,7 +159,7 @@ void qn_server_recover(struct qn_server *s)
         .kind = QN_CTL_RECOVERED,
         .u.recovered = {.error = err, .position = d.learned}};
     if (err == QN_OK) {
-        qn_state_transfer_forget(s->rejoin);
+        qn_member_transfer_forget(s->member);
     }
     if (err == QN_OK && d.highest_announced > d.learned) {
         qn_log(QN_LOG_WARN,

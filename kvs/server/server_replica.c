@@ -6,7 +6,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/log.h"
-#include "kvs/replica/state_transfer_ops.h"
+#include "kvs/replica/snapshot_content_ops.h"
 #include "kvs/server/server.h"
 
 static void on_configured(void *ctx)
@@ -30,29 +30,61 @@ static void on_take(void *ctx)
 static void on_told(void *ctx, qn_node_t from, struct qn_slice bytes)
 {
     struct qn_server *s = ctx;
-    if (qn_state_transfer_on_message(s->rejoin, from, bytes, qn_clock_now())) {
-        s->turn_wanted = true;
-    } else {
-        qn_fanout_on_message(s->ask, from, bytes);
-    }
+    qn_fanout_on_message(s->ask, from, bytes);
 }
 
-static void on_need_snapshot(void *ctx, qn_slot_t slot)
+/* ---- snapshots ----------------------------------------------------------- */
+
+static void on_lags(void *ctx, qn_slot_t slot)
 {
     struct qn_server *s = ctx;
-    struct qn_state_transfer_status st;
     char more[QN_RATE_LIMIT_TEXT];
-    qn_time_t now = qn_clock_now();
-    qn_state_transfer_status(s->rejoin, &st);
-    if (!st.joining && qn_rate_limit(&s->lags, "lags", now, more)) {
+    if (qn_rate_limit(&s->lags, "lags", qn_clock_now(), more)) {
         qn_log(QN_LOG_INFO,
                "replica %u lags behind what others keep, slot %llu: it gets a "
                "snapshot%s",
                s->boot->self, (unsigned long long)slot, more);
     }
-    qn_state_transfer_begin(s->rejoin, slot, now);
-    s->turn_wanted = true;
 }
+
+static void on_covered(void *ctx, uint64_t seq)
+{
+    struct qn_server *s = ctx;
+    qn_replica_covered(s->replica, seq);
+}
+
+static void on_caught_up(void *ctx, qn_slot_t position)
+{
+    struct qn_server *s = ctx;
+    qn_replica_caught_up(s->replica, position);
+}
+
+static int content_make(struct qn_server *s)
+{
+    const struct qn_snapshot_content_opts o = {
+        .nodes = s->boot->nodes,
+        .config = s->boot->config,
+        .log_bytes = s->boot->config->repl_backlog_size,
+        .ops = qn_snapshot_content_ops_of(s->replica)};
+    return qn_snapshot_content_create(&s->content, &o);
+}
+
+static int member_start(struct qn_server *s)
+{
+    const struct qn_service service = qn_replica_service(s->replica);
+    const struct qn_member_state state = {
+        .user = qn_snapshot_content_user(s->content),
+        .lags = on_lags,
+        .covered = on_covered,
+        .caught_up = on_caught_up,
+        .ctx = s};
+    int err = qn_member_start(s->member, &service, &state);
+    return err == QN_OK
+               ? qn_replica_begin(s->replica, qn_member_driver(s->member))
+               : err;
+}
+
+/* ---- its making ---------------------------------------------------------- */
 
 static int frontend_make(struct qn_server *s)
 {
@@ -72,39 +104,14 @@ static int frontend_make(struct qn_server *s)
     return err == QN_OK ? s->local->init(s) : err;
 }
 
-static int state_transfer_make(struct qn_server *s)
-{
-    const struct qn_snapshot_content_opts c = {
-        .nodes = s->boot->nodes,
-        .config = s->boot->config,
-        .log_bytes = s->boot->config->repl_backlog_size,
-        .ops = qn_snapshot_content_ops_of(s->replica)};
-    int err = qn_snapshot_content_create(&s->content, &c);
-    if (err != QN_OK) {
-        return err;
-    }
-    const struct qn_state_transfer_opts o = {
-        .self = s->boot->self,
-        .nodes = s->boot->nodes,
-        .ops = qn_state_transfer_ops_of(s->replica),
-        .user = qn_snapshot_content_user(s->content)};
-    return qn_state_transfer_create(&s->rejoin, &o);
-}
-
-/* A node that is dead from the beginning is asked nothing. A later incarnation
- * has no data of its own and asks the others. */
+/* A node that is dead from the beginning is asked nothing. */
 static void acquaint(struct qn_server *s)
 {
-    qn_time_t now = qn_clock_now();
     uint64_t peers = qn_member_peers(s->member);
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
         if (i != s->boot->self && (peers >> i & 1) == 0) {
             qn_fanout_peer_down(s->ask, i);
-            qn_state_transfer_peer_down(s->rejoin, i, now);
         }
-    }
-    if (!s->boot->first) {
-        qn_state_transfer_begin(s->rejoin, 0, now);
     }
 }
 
@@ -122,19 +129,14 @@ int qn_server_replica_make(struct qn_server *s)
         .deferred_read = on_mark,
         .take = on_take,
         .configured = on_configured,
-        .need_snapshot = on_need_snapshot,
         .ctx = s,
     };
     int err = qn_replica_create(&s->replica, &o);
     if (err == QN_OK) {
-        const struct qn_service service = qn_replica_service(s->replica);
-        err = qn_member_start(s->member, &service);
+        err = content_make(s);
     }
     if (err == QN_OK) {
-        err = qn_replica_begin(s->replica, qn_member_driver(s->member));
-    }
-    if (err == QN_OK) {
-        err = state_transfer_make(s);
+        err = member_start(s);
     }
     if (err == QN_OK) {
         err = frontend_make(s);

@@ -74,7 +74,9 @@ static void out_need_snapshot(struct qn_driver *d, qn_slot_t slot)
     if (!d->need_snapshot) {
         qn_driver_note(d, QN_EVENT_NEED_SNAPSHOT, d->o.self, slot, 0);
     }
-    if (s->need_snapshot != NULL) {
+    if (d->o.snapshots.needed != NULL) {
+        d->o.snapshots.needed(d->o.snapshots.ctx, slot);
+    } else if (s->need_snapshot != NULL) {
         s->need_snapshot(s->ctx, slot);
     } else if (!d->need_snapshot) {
         qn_log(QN_LOG_ERROR,

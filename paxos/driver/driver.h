@@ -96,6 +96,17 @@ struct qn_service {
     void *ctx;
 };
 
+/** State transfer beside the service: it takes its messages, and the need of a
+ *  snapshot, before the service sees them. From inside qn_driver_turn only. */
+struct qn_driver_snapshots {
+    /** @return true: the message was its own. NULL: none is. */
+    bool (*on_message)(void *ctx, qn_node_t from, struct qn_slice bytes);
+    /** As qn_service.need_snapshot, in its place. NULL: the service is asked.
+     */
+    void (*needed)(void *ctx, qn_slot_t slot);
+    void *ctx;
+};
+
 /** What the memory acceptor consists of (paxos/machine/memory_acceptor.h). All
  * of it kept. */
 struct qn_driver_memory {
@@ -132,6 +143,7 @@ struct qn_driver_opts {
     uint32_t ring_from; /* broadcasts that must be under way at once for the
                            ring to be taken; 1: always; 0: never */
     struct qn_service service;
+    struct qn_driver_snapshots snapshots;
     qn_a64 *read_index;            /* shared, kept: raised before a reply;
                                       NULL with `peer_state` NULL */
     struct qn_outbox_state *state; /* own outbox, kept: applied and learned are

@@ -103,9 +103,13 @@ static void fragment_came(struct qn_driver *d, qn_node_t from,
 static void peer_message(struct qn_driver *d, qn_node_t from,
                          const uint8_t *bytes, size_t len)
 {
+    const struct qn_slice rest = {bytes + 1, len - 1};
+    const struct qn_driver_snapshots *s = &d->o.snapshots;
+    if (s->on_message != NULL && s->on_message(s->ctx, from, rest)) {
+        return;
+    }
     if (d->o.service.on_peer_message != NULL) {
-        d->o.service.on_peer_message(d->o.service.ctx, from,
-                                     (struct qn_slice){bytes + 1, len - 1});
+        d->o.service.on_peer_message(d->o.service.ctx, from, rest);
     }
 }
 

@@ -183,6 +183,7 @@ void qn_member_destroy(struct qn_member *m)
     if (m == NULL) {
         return;
     }
+    qn_member_stop(m);
     qn_driver_destroy(m->driver);
     qn_peers_fini(&m->peers);
     qn_device_detach(m->device);
@@ -209,13 +210,14 @@ struct qn_events *qn_member_events(struct qn_member *m)
     return &m->events;
 }
 
-void qn_member_turn_begin(struct qn_member *m)
+qn_time_t qn_member_turn_begin(struct qn_member *m, qn_time_t now)
 {
     qn_member_fence(m);
     m->turns++;
     m->again = false;
     /* relaxed: a counter for peers; nothing is read through it. */
     qn_store(&qn_outbox_state(m->outbox)->turns, m->turns, QN_RELAXED);
+    return qn_member_transfer_turn(m, now);
 }
 
 bool qn_member_again(struct qn_member *m)

@@ -15,15 +15,16 @@
  *                              node's live incarnation
  *     qn_member_meet           each peer, by the descriptor of its outbox; also
  *     qn_member_meet_ended     what is needed of those that have ended
- *     qn_member_start          queuepairs, driver, watching
+ *     qn_member_start          queuepairs, driver, watching, state transfer
  *       turns
+ *     qn_member_stop           the service and its state can be destroyed
  *     qn_member_destroy
  *
  * A turn:
  *
- *     qn_member_turn_begin
+ *     at = qn_member_turn_begin          snapshots, given and taken
  *     qn_driver_turn, the service's own work, qn_driver_flush
- *     at = qn_member_turn_end  peers that have ended or are stalled
+ *     at = min(at, qn_member_turn_end)   peers that have ended or are stalled
  *
  * and before the program sleeps:
  *
@@ -53,6 +54,7 @@
 #include "core/node.h"
 #include "core/qp.h"
 #include "paxos/member/detector/failure_detector.h"
+#include "paxos/member/transfer/state_transfer.h"
 
 struct qn_driver;
 struct qn_events;
@@ -87,6 +89,22 @@ struct qn_member_callbacks {
      *  suspicion timeout is `timeout` ns now. */
     void (*resumed)(void *ctx, qn_node_t node, qn_time_t timeout);
     void *ctx;
+};
+
+/** The state that the service replicates: members that lack more of the log
+ *  than the others keep, and later incarnations of a node, get it of one
+ *  another. Called as the service is, and from qn_member_turn_begin. */
+struct qn_member_state {
+    struct qn_state_transfer_user user; /* with a consistent cut */
+    /** This member lacks what no other one keeps any more, from `slot` on: a
+     *  snapshot is asked for. */
+    void (*lags)(void *ctx, qn_slot_t slot);
+    /** Before user.install: own commands up to sequence `seq` lie in the
+     *  snapshot. The log will not bring them. */
+    void (*covered)(void *ctx, uint64_t seq);
+    /** A snapshot of `position` had come, and the log was faster. */
+    void (*caught_up)(void *ctx, qn_slot_t position);
+    void *ctx; /* of these three */
 };
 
 /** All pointers are borrowed for qn_member_create, but where it is said. */
@@ -166,8 +184,17 @@ void qn_member_meet_ended(struct qn_member *m, qn_node_t node,
 
 /** Open queuepairs to all that were met, and make the driver.
  *  @param service  Copied.
- *  @return QN_OK; QN_EINVAL, QN_ENOMEM: destroy the member. */
-int qn_member_start(struct qn_member *m, const struct qn_service *service);
+ *  @param state    Copied; NULL: the service gets its state by itself, and all
+ *                  messages of peers.
+ *  @return QN_OK; QN_EINVAL, QN_ENOMEM; QN_ENOSYS: a state without a consistent
+ *          cut (`no_cut`). Then destroy the member. */
+int qn_member_start(struct qn_member *m, const struct qn_service *service,
+                    const struct qn_member_state *state);
+
+/** No state is transferred any more; a snapshot under way is abandoned. The
+ *  service and its state may be destroyed after that, and the member takes no
+ *  further turn. NULL is fine. */
+void qn_member_stop(struct qn_member *m);
 
 /** Its end will be intended: no supervisor shall start another incarnation by
  *  itself. */
@@ -186,8 +213,9 @@ struct qn_events *qn_member_events(struct qn_member *m);
 /* ---- turns --------------------------------------------------------------- */
 
 /** A turn begins: a sign of life for the others. Looks for a later incarnation
- *  of this node. */
-void qn_member_turn_begin(struct qn_member *m);
+ *  of this node, and does a share of the work for snapshots. @return as
+ *  qn_member_turn_end. */
+qn_time_t qn_member_turn_begin(struct qn_member *m, qn_time_t now);
 
 /** Look for peers that have ended or are stalled, and forget what is needed no
  *  more. @return when to come again; QN_TIME_NEVER: not before something
@@ -254,6 +282,13 @@ struct qn_peer_facts qn_member_facts(struct qn_member *m);
 
 /** ns: the silence that makes a peer suspected now. */
 qn_time_t qn_member_suspicion_timeout(const struct qn_member *m, qn_time_t now);
+
+/** Snapshots from and to other members. There is a state. */
+void qn_member_transfer_status(const struct qn_member *m,
+                               struct qn_state_transfer_status *out);
+
+/** No snapshot is wanted any more; one that is coming is discarded. */
+void qn_member_transfer_forget(struct qn_member *m);
 
 /** What all its queuepairs of that backend have moved. O(nodes). */
 struct qn_qp_traffic qn_member_traffic(const struct qn_member *m,

@@ -4,10 +4,12 @@
 /**
  * What the parts of a member share:
  *
- *     member.c         the own outbox, the commons, the node's place; their end
- *     member_meet.c    outboxes of peers, queuepairs to them, ends and
- * beginnings member_start.c   the driver, made of all that member_detect.c  the
- * shell of the failure detector member_said.c    what members say of themselves
+ *     member.c           the own outbox, the commons, the node's place; turns
+ *     member_meet.c      outboxes of peers, queuepairs, ends and beginnings
+ *     member_start.c     the driver, made of all that
+ *     member_transfer.c  state transfer; driver_transfer.c: what it asks
+ *     member_detect.c    the shell of the failure detector
+ *     member_said.c      what members say of themselves
  */
 
 #include "core/place/area.h"
@@ -18,6 +20,7 @@
 #include "paxos/driver/driver.h"
 #include "paxos/log/arena.h"
 #include "paxos/log/ring.h"
+#include "paxos/member/driver_transfer.h"
 #include "paxos/member/member.h"
 #include "paxos/member/peers.h"
 
@@ -40,6 +43,10 @@ struct qn_member {
     struct qn_failure_detector detector;
     struct qn_driver *driver; /* NULL: not started */
     struct qn_events events;
+    bool has_state;
+    struct qn_member_state state;
+    struct qn_driver_transfer transfer_ops;
+    struct qn_state_transfer *transfer; /* NULL: none */
     uint64_t turns;
     bool again;  /* the program must not sleep before the next turn */
     bool leaves; /* its end is intended */
@@ -70,6 +77,15 @@ void qn_member_retire(struct qn_member *m, qn_node_t node);
 
 /** Unmap the ended peers that the driver does not need any more. */
 void qn_member_sweep(struct qn_member *m);
+
+/* ---- member_transfer.c --------------------------------------------------- */
+
+/** What the driver is made with. */
+struct qn_driver_snapshots qn_member_snapshots(struct qn_member *m);
+
+/** The driver is there. Nothing, if there is no state. */
+int qn_member_transfer_begin(struct qn_member *m);
+qn_time_t qn_member_transfer_turn(struct qn_member *m, qn_time_t now);
 
 /* ---- member_detect.c ----------------------------------------------------- */
 

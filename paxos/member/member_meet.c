@@ -166,6 +166,9 @@ void qn_member_retire(struct qn_member *m, qn_node_t i)
         qn_device_down(m->device, i);
     }
     qn_driver_down(m->driver, i, now);
+    if (m->transfer != NULL) {
+        qn_state_transfer_peer_down(m->transfer, i, now);
+    }
     m->o.callbacks.ended(m->o.callbacks.ctx, i, peer->incarnation, now);
     tell_recorded(m, peer);
     (void)qn_peers_retire(&m->peers, i);
@@ -201,10 +204,13 @@ static int up(struct qn_member *m, struct qn_mapped_peer *peer)
             .arena = m->o.shares ? &peer->arena : NULL};
         err = qn_driver_up(m->driver, &o, qn_clock_now());
     }
-    if (err == QN_OK) {
-        qn_failure_detector_up(&m->detector, i);
-    } else {
+    if (err != QN_OK) {
         qn_peers_drop(&m->peers, i);
+    } else {
+        qn_failure_detector_up(&m->detector, i);
+        if (m->transfer != NULL) {
+            qn_state_transfer_peer_up(m->transfer, i);
+        }
     }
     QN_ASSERT(m->detector.present == qn_peers_present(&m->peers));
     return err;

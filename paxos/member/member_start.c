@@ -91,6 +91,7 @@ static struct qn_driver_opts driver_opts(struct qn_member *m, struct lent *l,
         .ring = o->ring,
         .ring_from = o->ring_from,
         .service = *service,
+        .snapshots = qn_member_snapshots(m),
         .read_index = o->shares ? qn_commons_read_index(m->commons) : NULL,
         .state = qn_outbox_state(m->outbox),
         .peer_state = o->shares ? l->state : NULL,
@@ -146,11 +147,17 @@ static void events_begin(struct qn_member *m)
     qn_events_note(&m->events, &e);
 }
 
-int qn_member_start(struct qn_member *m, const struct qn_service *service)
+int qn_member_start(struct qn_member *m, const struct qn_service *service,
+                    const struct qn_member_state *state)
 {
     struct lent lent = {0};
     QN_ASSERT(m->driver == NULL);
-    int err = qn_member_connect(m);
+    if (state != NULL) {
+        m->has_state = true;
+        m->state = *state;
+    }
+    int err =
+        state != NULL && state->user.no_cut ? QN_ENOSYS : qn_member_connect(m);
     if (err == QN_OK) {
         events_begin(m);
         qn_member_detector_begin(m);
@@ -158,5 +165,8 @@ int qn_member_start(struct qn_member *m, const struct qn_service *service)
         const struct qn_driver_opts o = driver_opts(m, &lent, service);
         err = qn_driver_create(&m->driver, &o);
     }
-    return err == QN_OK ? remember(m) : err;
+    if (err == QN_OK) {
+        err = remember(m);
+    }
+    return err == QN_OK ? qn_member_transfer_begin(m) : err;
 }

@@ -4,8 +4,9 @@
 
 #include "core/base/err.h"
 #include "kvs/replica/replica.h"
-#include "kvs/replica/state_transfer_ops.h"
+#include "kvs/replica/snapshot_content_ops.h"
 #include "kvs/store/snapshot_iter.h"
+#include "paxos/member/driver_transfer.h"
 #include "tests/support/inmemory_transport.h"
 
 enum { NODES = 3, CELLS = 4096, CELL_BYTES = 56 };
@@ -14,6 +15,8 @@ struct member {
     struct qn_driver *driver;
     struct qn_replica *replica;
     struct qn_state_transfer *rejoin;
+    struct qn_member_state state_of; /* callbacks */
+    struct qn_driver_transfer transfer;
     struct qn_snapshot_content *content;
     struct qn_qp *direct[NODES], *tree[NODES];
     struct qn_outbox_state state;
@@ -44,6 +47,16 @@ static void need_snapshot(void *ctx, qn_slot_t slot)
     qn_state_transfer_begin(((struct member *)ctx)->rejoin, slot, now);
 }
 
+static void covered(void *ctx, uint64_t seq)
+{
+    qn_replica_covered(ctx, seq);
+}
+
+static void caught_up(void *ctx, qn_slot_t position)
+{
+    qn_replica_caught_up(ctx, position);
+}
+
 static void member_make(qn_node_t i)
 {
     static const uint64_t incarnation[NODES] = {11, 12, 13};
@@ -66,22 +79,23 @@ static void member_make(qn_node_t i)
                                       .submits_first = i == 0,
                                       .told = told,
                                       .configured = configured,
-                                      .need_snapshot = need_snapshot,
                                       .ctx = m};
     cr_assert_eq(qn_replica_create(&m->replica, &o), QN_OK);
-    const struct qn_driver_opts d = {.self = i,
-                                     .nodes = NODES,
-                                     .incarnation = incarnation,
-                                     .direct = m->direct,
-                                     .tree = m->tree,
-                                     .topology = "sequential",
-                                     .service = qn_replica_service(m->replica),
-                                     .read_index = &read_index,
-                                     .state = &m->state,
-                                     .peer_state = peer,
-                                     .first = true,
-                                     .seed = 5,
-                                     .now = now};
+    const struct qn_driver_opts d = {
+        .self = i,
+        .nodes = NODES,
+        .incarnation = incarnation,
+        .direct = m->direct,
+        .tree = m->tree,
+        .topology = "sequential",
+        .service = qn_replica_service(m->replica),
+        .snapshots = {.needed = need_snapshot, .ctx = m},
+        .read_index = &read_index,
+        .state = &m->state,
+        .peer_state = peer,
+        .first = true,
+        .seed = 5,
+        .now = now};
     cr_assert_eq(qn_driver_create(&m->driver, &d), QN_OK);
     cr_assert_eq(qn_replica_begin(m->replica, m->driver), QN_OK);
     const struct qn_snapshot_content_opts c = {
@@ -90,11 +104,22 @@ static void member_make(qn_node_t i)
         .log_bytes = 64 << 20,
         .ops = qn_snapshot_content_ops_of(m->replica)};
     cr_assert_eq(qn_snapshot_content_create(&m->content, &c), QN_OK);
+    m->state_of =
+        (struct qn_member_state){.user = qn_snapshot_content_user(m->content),
+                                 .covered = covered,
+                                 .caught_up = caught_up,
+                                 .ctx = m->replica};
+    m->transfer = (struct qn_driver_transfer){.driver = m->driver,
+                                              .self = i,
+                                              .nodes = NODES,
+                                              .incarnation = incarnation[i],
+                                              .backlog_bytes = 64 << 20,
+                                              .state = &m->state_of};
     const struct qn_state_transfer_opts j = {
         .self = i,
         .nodes = NODES,
-        .ops = qn_state_transfer_ops_of(m->replica),
-        .user = qn_snapshot_content_user(m->content)};
+        .ops = qn_driver_transfer_ops(&m->transfer),
+        .user = m->state_of.user};
     cr_assert_eq(qn_state_transfer_create(&m->rejoin, &j), QN_OK);
 }
 
@@ -231,7 +256,9 @@ static struct qn_store *copy_of_0(void)
     struct qn_store *from = qn_replica_store(member[0].replica), *to;
     struct qn_snapshot_iter_facts f;
     struct qn_walked e;
-    cr_assert(qn_replica_cut(member[0].replica, &library));
+    const struct qn_state_transfer_ops ops =
+        qn_driver_transfer_ops(&member[0].transfer);
+    cr_assert(ops.cut(ops.ctx, &library));
     qn_replica_facts(member[0].replica, &meta);
     meta.position = library.resume.position;
     cr_assert_eq(qn_snapshot_iter_begin(from, meta.position, UINT64_MAX),
@@ -250,7 +277,9 @@ static struct qn_store *copy_of_0(void)
 
 static int install(qn_node_t i, struct qn_store *s)
 {
-    int err = qn_replica_resume(member[i].replica, &library, now);
+    const struct qn_state_transfer_ops ops =
+        qn_driver_transfer_ops(&member[i].transfer);
+    int err = ops.resume(ops.ctx, &library, now);
     if (err == QN_OK) {
         qn_replica_install(member[i].replica, s, &meta);
     } else {

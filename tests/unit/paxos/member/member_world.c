@@ -66,8 +66,9 @@ static uint32_t on_apply(void *ctx, const struct qn_applied *a)
 {
     struct world_life *l = ctx;
     pthread_mutex_lock(&l->world->lock);
-    l->applied++;
-    l->digest = (l->digest ^ (a->seq << 8 | a->origin)) * 1099511628211u;
+    l->state.applied++;
+    l->state.digest =
+        (l->state.digest ^ (a->seq << 8 | a->origin)) * 1099511628211u;
     pthread_mutex_unlock(&l->world->lock);
     return 1;
 }
@@ -82,67 +83,119 @@ static void on_applied(void *ctx, qn_slot_t slot, uint64_t stamp_ms)
 
 static void on_peer_message(void *ctx, qn_node_t from, struct qn_slice bytes)
 {
-    (void)ctx;
+    struct world_life *l = ctx;
     (void)from;
-    (void)bytes;
+    QN_ASSERT(bytes.len == sizeof WORLD_MESSAGE);
+    QN_ASSERT(memcmp(bytes.data, WORLD_MESSAGE, bytes.len) == 0);
+    pthread_mutex_lock(&l->world->lock);
+    l->messages++;
+    pthread_cond_broadcast(&l->world->changed);
+    pthread_mutex_unlock(&l->world->lock);
 }
 
-/* ---- snapshots ----------------------------------------------------------- */
+/* ---- its state ----------------------------------------------------------- */
 
-static void wake(const struct world *w, qn_node_t node)
+static bool is_complete(void *ctx)
 {
-    uint64_t one = 1;
-    QN_ASSERT(write(w->doorbell_fd[node], &one, sizeof one) == sizeof one);
+    return ((struct world_life *)ctx)->complete;
 }
 
-static void on_need_snapshot(void *ctx, qn_slot_t slot)
+static int cut_begin(void *ctx, qn_slot_t position)
 {
     struct world_life *l = ctx;
-    struct world *w = l->world;
-    pthread_mutex_lock(&w->lock);
-    if (w->snapshot.asker == NULL) {
-        w->snapshot = (struct world_snapshot){.asker = l, .slot = slot};
-        for (qn_node_t i = 0; i < WORLD_NODES; i++) {
-            wake(w, i);
-        }
-    }
-    pthread_mutex_unlock(&w->lock);
+    QN_ASSERT(position == qn_driver_applied(qn_member_driver(l->member)));
+    l->cut = l->state;
+    l->cut_given = false;
+    return QN_OK;
 }
 
-/* Locked: give it, if this member has what another one lacks. */
-static void give_snapshot(struct world_life *l)
+static int cut_next(void *ctx, uint8_t *bytes, size_t cap, size_t *len)
 {
-    struct qn_driver *d = qn_member_driver(l->member);
-    struct world_snapshot *s = &l->world->snapshot;
-    if (s->asker == NULL || s->asker == l || s->given ||
-        qn_driver_applied(d) < s->slot || !qn_driver_cut(d, &s->resume)) {
-        return;
+    struct world_life *l = ctx;
+    if (l->cut_given) {
+        return QN_ENOENT;
     }
-    s->ul_count = qn_driver_ul(d, s->ul, QN_UL_KEPT);
-    s->applied = l->applied;
-    s->digest = l->digest;
-    s->given = true;
-    wake(l->world, s->asker->node);
+    QN_ASSERT(cap >= sizeof l->cut);
+    memcpy(bytes, &l->cut, sizeof l->cut);
+    *len = sizeof l->cut;
+    l->cut_given = true;
+    return QN_OK;
 }
 
-/* Locked. */
-static void take_snapshot(struct world_life *l, qn_time_t now)
+static void cut_end(void *ctx)
 {
-    struct world_snapshot *s = &l->world->snapshot;
-    if (s->asker != l || !s->given) {
-        return;
-    }
-    int err = qn_driver_install(qn_member_driver(l->member), &s->resume, s->ul,
-                                s->ul_count, now);
-    if (err == QN_OK) {
-        l->applied = s->applied;
-        l->digest = s->digest;
-        l->world->snapshots++;
-        pthread_cond_broadcast(&l->world->changed);
-    }
-    if (err != QN_EAGAIN) {
-        s->asker = NULL;
-    }
+    (void)ctx;
+}
+
+static int build_read(void *ctx, qn_slot_t position, struct qn_slice part)
+{
+    struct world_life *l = ctx;
+    (void)position;
+    QN_ASSERT(part.len == sizeof l->built);
+    memcpy(&l->built, part.data, sizeof l->built);
+    return QN_OK;
+}
+
+static int build_finish(void *ctx)
+{
+    (void)ctx;
+    return QN_OK;
+}
+
+static void build_install(void *ctx, qn_slot_t position)
+{
+    struct world_life *l = ctx;
+    QN_ASSERT(position == qn_driver_applied(qn_member_driver(l->member)));
+    pthread_mutex_lock(&l->world->lock);
+    l->state = l->built;
+    l->complete = true;
+    l->installed++;
+    pthread_cond_broadcast(&l->world->changed);
+    pthread_mutex_unlock(&l->world->lock);
+}
+
+static void build_abandon(void *ctx)
+{
+    ((struct world_life *)ctx)->built = (struct world_state){0};
+}
+
+static void on_lags(void *ctx, qn_slot_t slot)
+{
+    struct world_life *l = ctx;
+    QN_ASSERT(slot > 0);
+    pthread_mutex_lock(&l->world->lock);
+    l->lags++;
+    pthread_mutex_unlock(&l->world->lock);
+}
+
+static void on_covered(void *ctx, uint64_t seq)
+{
+    const struct world_life *l = ctx;
+    QN_ASSERT(seq <= l->submitted);
+}
+
+static void on_caught_up(void *ctx, qn_slot_t position)
+{
+    struct world_life *l = ctx;
+    QN_ASSERT(position <= qn_driver_applied(qn_member_driver(l->member)));
+    l->complete = true;
+}
+
+struct qn_member_state world_state_of(struct world_life *l)
+{
+    return (struct qn_member_state){.user = {.complete = is_complete,
+                                             .begin = cut_begin,
+                                             .next = cut_next,
+                                             .end = cut_end,
+                                             .read = build_read,
+                                             .finish = build_finish,
+                                             .install = build_install,
+                                             .abandon = build_abandon,
+                                             .ctx = l},
+                                    .lags = on_lags,
+                                    .covered = on_covered,
+                                    .caught_up = on_caught_up,
+                                    .ctx = l};
 }
 
 /* ---- a member's thread --------------------------------------------------- */
@@ -168,7 +221,7 @@ struct qn_member_opts world_opts(struct world *w, qn_node_t node,
         .ring_bytes = 2 * BACKLOG,
         .arena_bytes = BACKLOG,
         .backlog_bytes = BACKLOG,
-        .lag_timeout = 10 * QN_S,
+        .lag_timeout = w->lag_timeout != 0 ? w->lag_timeout : 10 * QN_S,
         .numa_node = anywhere,
         .topology = "sequential",
         .callbacks = {.superseded = on_superseded,
@@ -231,12 +284,14 @@ static void hear_of_new_peers(struct world_life *l)
 /* Locked. */
 static void submit(struct world_life *l)
 {
+    static const uint8_t zeros[1 << 15];
     struct qn_driver *d = qn_member_driver(l->member);
     while (l->submitted < l->wanted && qn_driver_room(d)) {
-        const struct qn_slice bytes = {.data = (const uint8_t *)&l->submitted,
-                                       .len = sizeof l->submitted};
+        const uint32_t bytes = l->world->command_bytes;
+        const struct qn_slice command = {.data = zeros,
+                                         .len = bytes != 0 ? bytes : 8};
         uint64_t seq;
-        QN_ASSERT(qn_driver_submit(d, &bytes, 1, &seq) == QN_OK);
+        QN_ASSERT(qn_driver_submit(d, &command, 1, &seq) == QN_OK);
         l->submitted++;
     }
 }
@@ -260,16 +315,20 @@ static qn_time_t turn(struct world_life *l)
 {
     struct qn_driver *d = qn_member_driver(l->member);
     qn_time_t now = qn_clock_now();
-    qn_member_turn_begin(l->member);
+    qn_time_t at = qn_member_turn_begin(l->member, now);
     (void)qn_driver_turn(d, now, qn_clock_wall_ms());
     pthread_mutex_lock(&l->world->lock);
     hear_of_new_peers(l);
-    give_snapshot(l);
-    take_snapshot(l, now);
     submit(l);
+    if (l->speak) {
+        const struct qn_slice bytes = {(const uint8_t *)WORLD_MESSAGE,
+                                       sizeof WORLD_MESSAGE};
+        int err = qn_driver_send_peer_message(d, l->speak_to, bytes);
+        l->speak = err == QN_EAGAIN;
+    }
     pthread_mutex_unlock(&l->world->lock);
     (void)qn_driver_flush(d, now);
-    qn_time_t at = qn_member_turn_end(l->member, now);
+    at = QN_MIN(at, qn_member_turn_end(l->member, now));
     note_roles(l, now);
     at = QN_MIN(at, qn_driver_deadline(d));
     qn_member_yield(l->member, now);
@@ -313,9 +372,10 @@ static void *run(void *arg)
     const struct qn_service service = {.apply = on_apply,
                                        .applied = on_applied,
                                        .on_peer_message = on_peer_message,
-                                       .need_snapshot = on_need_snapshot,
                                        .ctx = l};
+    const struct qn_member_state state = world_state_of(l);
     o.callbacks.ctx = l;
+    l->complete = o.first;
     QN_ASSERT(qn_member_create(&l->member, &o) == QN_OK);
     pthread_mutex_lock(&w->lock);
     l->tid = gettid();
@@ -326,7 +386,7 @@ static void *run(void *arg)
     }
     pthread_mutex_unlock(&w->lock);
     meet(l);
-    QN_ASSERT(qn_member_start(l->member, &service) == QN_OK);
+    QN_ASSERT(qn_member_start(l->member, &service, &state) == QN_OK);
     while (obey(l)) {
         wait(l, turn(l));
     }
@@ -348,10 +408,20 @@ static struct world_life *live(struct world *w, qn_node_t node)
     return l;
 }
 
+static void wake(const struct world *w, qn_node_t node)
+{
+    uint64_t one = 1;
+    cr_assert_eq(write(w->doorbell_fd[node], &one, sizeof one), sizeof one);
+}
+
 void world_begin(struct world *w, const char *transport, bool memory_acceptor)
 {
+    const qn_time_t lag_timeout = w->lag_timeout;
+    const uint32_t command_bytes = w->command_bytes;
     *w = (struct world){.transport = qn_transport_find(transport),
-                        .memory_acceptor = memory_acceptor};
+                        .memory_acceptor = memory_acceptor,
+                        .lag_timeout = lag_timeout,
+                        .command_bytes = command_bytes};
     cr_assert_not_null(w->transport);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
@@ -438,10 +508,10 @@ void world_applied(struct world *w, uint64_t n)
 {
     pthread_mutex_lock(&w->lock);
     for (qn_node_t i = 0; i < WORLD_NODES; i++) {
-        while (!w->present[i]->ended && w->present[i]->applied < n) {
+        while (!w->present[i]->ended && w->present[i]->state.applied < n) {
             pthread_cond_wait(&w->changed, &w->lock);
         }
-        cr_assert(w->present[i]->ended || w->present[i]->applied == n);
+        cr_assert(w->present[i]->ended || w->present[i]->state.applied == n);
     }
     pthread_mutex_unlock(&w->lock);
 }
@@ -455,12 +525,29 @@ void world_sleep(struct world *w, qn_node_t node, bool sleep)
     wake(w, node);
 }
 
-uint64_t world_digest(struct world *w, qn_node_t node)
+void world_speak(struct world *w, qn_node_t from, qn_node_t to)
 {
     pthread_mutex_lock(&w->lock);
-    uint64_t digest = w->present[node]->digest;
+    w->present[from]->speak = true;
+    w->present[from]->speak_to = to;
     pthread_mutex_unlock(&w->lock);
-    return digest;
+    wake(w, from);
+}
+
+struct world_facts world_facts(struct world *w, qn_node_t node)
+{
+    const struct world_life *l = w->present[node];
+    pthread_mutex_lock(&w->lock);
+    const struct world_facts f = {.state = l->state,
+                                  .deaths = l->deaths,
+                                  .recorded = l->recorded,
+                                  .resumed = l->resumed,
+                                  .installed = l->installed,
+                                  .lags = l->lags,
+                                  .messages = l->messages,
+                                  .leader = (qn_node_t)l->leader};
+    pthread_mutex_unlock(&w->lock);
+    return f;
 }
 
 void world_end(struct world *w)

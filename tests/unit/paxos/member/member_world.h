@@ -16,7 +16,15 @@
 #include "paxos/driver/driver.h"
 #include "paxos/member/member.h"
 
+#define WORLD_MESSAGE "hello" /* of the service */
+
 enum { WORLD_NODES = 3, WORLD_LIVES = 8 };
+
+/** The replicated state. */
+struct world_state {
+    uint64_t applied; /* commands */
+    uint64_t digest;  /* of them, in order */
+};
 
 /** One incarnation: a thread. */
 struct world_life {
@@ -26,31 +34,28 @@ struct world_life {
     pthread_t thread;
     struct qn_member *member;
     int tid;
-    bool there;      /* its outbox is */
-    bool started;    /* it takes turns */
-    bool die, stop;  /* orders: at once, or in order */
-    bool sleep;      /* order: make no turns */
+    bool there;     /* its outbox is */
+    bool started;   /* it takes turns */
+    bool die, stop; /* orders: at once, or in order */
+    bool sleep;     /* order: make no turns */
+    bool speak;     /* order: send WORLD_MESSAGE */
+    qn_node_t speak_to;
     bool ended;      /* the thread has */
     uint64_t wanted; /* commands that it shall submit */
     uint64_t submitted;
-    uint64_t applied;   /* commands */
-    uint64_t digest;    /* of them, in order */
-    uint64_t deaths;    /* mask of nodes whose end it was told */
-    uint64_t recorded;  /* flight recorders given */
-    uint64_t resumed;   /* mask of nodes */
-    uint64_t leader;    /* as it knows, and */
-    uint64_t failovers; /* ... as it was told */
-};
-
-/** What a member that lacks slots gets of another one, once for all. */
-struct world_snapshot {
-    const struct world_life *asker; /* NULL: none is wanted */
-    qn_slot_t slot;                 /* that it lacks */
-    bool given;
-    struct qn_resume resume;
-    struct qn_ul_entry ul[QN_UL_KEPT];
-    uint32_t ul_count;
-    uint64_t applied, digest;
+    struct world_state state;
+    bool complete;          /* it has all that was applied before it began */
+    struct world_state cut; /* donor: what it gives */
+    bool cut_given;
+    struct world_state built; /* joiner: what it gets */
+    uint64_t installed;       /* snapshots */
+    uint64_t lags;            /* told so often */
+    uint64_t messages;        /* of the service */
+    uint64_t deaths;          /* mask of nodes whose end it was told */
+    uint64_t recorded;        /* flight recorders given */
+    uint64_t resumed;         /* mask of nodes */
+    uint64_t leader;          /* as it knows, and */
+    uint64_t failovers;       /* ... as it was told */
 };
 
 struct world {
@@ -64,11 +69,12 @@ struct world {
     struct world_life life[WORLD_LIVES];
     uint32_t lives;
     struct world_life *present[WORLD_NODES];
-    struct world_snapshot snapshot;
-    uint32_t snapshots; /* installed */
+    uint32_t command_bytes; /* of each; 0: 8 */
+    qn_time_t lag_timeout;  /* ns; 0: 10 s */
 };
 
-/** Commons and doorbells; then all nodes, which meet. */
+/** Commons and doorbells; then all nodes, which meet. `lag_timeout` and
+ *  `command_bytes` may be set before. */
 void world_begin(struct world *w, const char *transport, bool memory_acceptor);
 
 /** All threads end in order, and everything is given back. */
@@ -77,6 +83,9 @@ void world_end(struct world *w);
 /** The options that a member of the world has. */
 struct qn_member_opts world_opts(struct world *w, qn_node_t node,
                                  uint64_t incarnation);
+
+/** The state that a member of the world gives and takes. */
+struct qn_member_state world_state_of(struct world_life *l);
 
 /** The present thread of a node dies; returns when it has ended. */
 void world_kill(struct world *w, qn_node_t node);
@@ -98,7 +107,16 @@ void world_sleep(struct world *w, qn_node_t node, bool sleep);
 void world_wait(struct world *w, qn_node_t node,
                 bool (*is)(const struct world_life *l));
 
-/** What the node has applied, in order. */
-uint64_t world_digest(struct world *w, qn_node_t node);
+/** Send WORLD_MESSAGE. */
+void world_speak(struct world *w, qn_node_t from, qn_node_t to);
+
+/** What the present incarnation of a node knows and was told, as of now; fields
+ *  as in struct world_life. */
+struct world_facts {
+    struct world_state state;
+    uint64_t deaths, recorded, resumed, installed, lags, messages;
+    qn_node_t leader;
+};
+struct world_facts world_facts(struct world *w, qn_node_t node);
 
 #endif
