@@ -99,6 +99,13 @@
     X(U_NOT_MUTE, UTILITY, "T16: a voter without its record votes at once")    \
     X(U_NO_SKIP, FORCED, "utility: a laggard waits for entries none keeps")    \
     X(U_ANY_LIFE, FORCED, "T16: any VOTER entry of its id is its own")         \
+    X(U_CAPACITY, UTILITY, "members: a majority of all seats is asked for")    \
+    X(U_PROPOSERS, UTILITY, "members: counted by those the proposer wants")    \
+    X(U_ALONE, UTILITY, "members: the only voter acts before its record")      \
+    X(U_OWN_ENTRY, UTILITY, "members: a newcomer votes on its own entry")      \
+    X(U_DIFFERENCE, UTILITY, "members: voters by difference, not by mask")     \
+    X(U_SEAT_TAKEN, UTILITY,                                                   \
+      "members: a seat is taken before its voter ended")                       \
     X(U_LATE_RECORD, UTILITY, "utility: the answer leaves before the record")  \
     X(RING_STAYS, SPREAD, "ring: it is never left")                            \
     X(RING_UNSAID, SPREAD, "ring: LEARN does not say that it goes over one")   \

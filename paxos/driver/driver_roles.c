@@ -234,7 +234,7 @@ static const struct qn_ul_entry *newest(const struct qn_utility *u)
 {
     for (uint32_t i = qn_utility_len(u); i-- > 0;) {
         const struct qn_ul_entry *e = qn_utility_entry(u, i);
-        if (e == NULL || e->kind != QN_UL_VOTER) {
+        if (e == NULL || qn_ul_begins_epoch(e)) {
             return e;
         }
     }

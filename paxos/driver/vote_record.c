@@ -29,10 +29,10 @@
 #include "core/base/atomic.h"
 #include "paxos/log/little_endian.h"
 
-#define VERSION     2u
+#define VERSION     3u
 #define WRITING     QN_VOTE_RECORD_WRITING
 #define BALLOT      13u /* bytes of one */
-#define VOTE        (4u + 2 * BALLOT + QN_UL_BYTES)
+#define VOTE        (4u + 2 * BALLOT + QN_UL_BYTES + 8u)
 #define ENTRIES_MAX ((size_t)QN_UL_KEPT * QN_UL_BYTES)
 
 struct copy {
@@ -95,6 +95,7 @@ static void encode(struct copy *c, const struct qn_vote *v,
     if (v->vbal.round != 0) {
         qn_ul_encode(&v->value, at);
     }
+    qn_put_le(at + QN_UL_BYTES, v->since, 8);
     for (uint32_t i = u->lo; i < v->index; i++) {
         const struct qn_ul_entry *e = qn_utility_entry(u, i);
         QN_ASSERT(e != NULL);
@@ -123,6 +124,7 @@ static int decode(const struct copy *c, struct qn_vote *v,
     *v = (struct qn_vote){.index = (uint32_t)qn_get_le(c->vote, 4)};
     const uint8_t *at = get_ballot(get_ballot(c->vote + 4, &v->bal), &v->vbal);
     const struct qn_slice value = {at, QN_UL_BYTES};
+    v->since = qn_get_le(at + QN_UL_BYTES, 8);
     if (v->vbal.round != 0 && (qn_ul_decode(&v->value, value, 0) != QN_OK ||
                                v->value.index != v->index)) {
         return QN_ECORRUPT;

@@ -100,7 +100,7 @@ static void init_utility(struct qn_onepaxos *p,
     qn_utility_init(&p->ul, &u);
     for (uint32_t i = p->ul.lo; i < p->ul.len; i++) {
         const struct qn_ul_entry *e = qn_utility_entry(&p->ul, i);
-        p->cfg = e->kind == QN_UL_VOTER ? p->cfg : *e;
+        p->cfg = qn_ul_begins_epoch(e) ? *e : p->cfg;
     }
     QN_ASSERT(p->cfg.index <= p->ul.len);
     p->change.seen = p->ul.len;

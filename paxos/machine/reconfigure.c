@@ -58,7 +58,7 @@ bool qn_epoch_accepted_by_other(const struct qn_onepaxos *p, qn_epoch_t e,
            (x->acceptor != from || x->acceptor_inc != p->incarnation[from]);
 }
 
-/** Epoch before `e` in the same log: skips VOTER entries. */
+/** Epoch before `e` in the same log: skips entries that name no roles. */
 qn_epoch_t qn_epoch_before(const struct qn_onepaxos *p, qn_epoch_t e)
 {
     const struct qn_ul_entry *x;
@@ -67,7 +67,7 @@ qn_epoch_t qn_epoch_before(const struct qn_onepaxos *p, qn_epoch_t e)
             return QN_EPOCH_NONE;
         }
         e--;
-    } while (x->kind == QN_UL_VOTER);
+    } while (!qn_ul_begins_epoch(x));
     return e;
 }
 
@@ -89,7 +89,7 @@ bool qn_reconfigure_fits(const struct qn_onepaxos *p,
 static void take(struct qn_onepaxos *p, struct qn_step *t,
                  const struct qn_ul_entry *e)
 {
-    if (e->kind == QN_UL_VOTER) {
+    if (!qn_ul_begins_epoch(e)) {
         return;
     }
     QN_ASSERT(qn_reconfigure_fits(p, e));
@@ -350,7 +350,7 @@ static bool left_open(const struct qn_onepaxos *p)
     const struct qn_vote *v = &p->ul.vote;
     return p->memory == NULL && !p->ul.non_voting &&
            v->index == qn_utility_len(&p->ul) && v->vbal.round != 0 &&
-           v->value.kind != QN_UL_VOTER && !QN_MUTANT(LEFT_OPEN) &&
+           qn_ul_begins_epoch(&v->value) && !QN_MUTANT(LEFT_OPEN) &&
            qn_epoch_life_over(p, v->vbal.node, v->vbal.inc) &&
            (!qn_epoch_life_over(p, v->value.acceptor, v->value.acceptor_inc) ||
             QN_MUTANT(LEFT_OPEN_LATE));

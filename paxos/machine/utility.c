@@ -108,19 +108,24 @@ static struct qn_msg about(uint8_t kind, uint32_t index,
 static void persist(struct qn_utility *u, struct qn_step *t)
 {
     const struct qn_vote *v = &u->vote;
-    QN_ASSERT(!u->non_voting || QN_MUTANT(U_NOT_MUTE));
+    QN_ASSERT(!u->non_voting || QN_MUTANT(U_NOT_MUTE) ||
+              QN_MUTANT(U_OWN_ENTRY));
     QN_ASSERT(v->index == u->len); /* one index at a time */
     QN_ASSERT(qn_ballot_compare(&v->vbal, &v->bal) <=
               0); /* a voter votes at or below its promise */
     QN_ASSERT(v->vbal.round == 0 || v->value.index == v->index);
     u->renewed = false;
+    u->voted = true;
     qn_step_emit(t, QN_OUT_PERSIST)->vote = u->vote;
 }
 
 /** Index 0 was never voted on: a node without entries asks. */
 static bool may_vote(const struct qn_utility *u)
 {
-    return (!u->non_voting || QN_MUTANT(U_NOT_MUTE)) && u->len != 0;
+    bool voter = (u->voters & QN_BIT(u->self)) != 0 && !u->removed;
+    bool mute = u->non_voting && !QN_MUTANT(U_NOT_MUTE);
+    return u->len != 0 &&
+           ((voter && !mute) || (!voter && QN_MUTANT(U_OWN_ENTRY)));
 }
 
 /** The record for the index that is open now. */
@@ -202,7 +207,7 @@ static void on_accept(struct qn_utility *u, struct qn_step *t, qn_node_t from,
 {
     struct qn_ul_entry e;
     if (!open_index(u, t, from, m->epoch) ||
-        qn_ul_decode(&e, m->body, 0) != QN_OK || e.index != u->len) {
+        qn_ul_decode(&e, m->body, 0) != QN_OK || !qn_utility_follows(u, &e)) {
         return;
     }
     if (!vote_accept(u, t, &m->u.bal, &e)) {
@@ -216,8 +221,10 @@ static void on_accept(struct qn_utility *u, struct qn_step *t, qn_node_t from,
 
 static bool majority(const struct qn_utility *u)
 {
-    return QN_MUTANT(NO_UL) ||
-           (uint32_t)__builtin_popcountll(u->granted) > u->nodes / 2;
+    if (QN_MUTANT(U_CAPACITY)) {
+        return (uint32_t)__builtin_popcountll(u->granted) > u->nodes / 2;
+    }
+    return QN_MUTANT(NO_UL) || qn_utility_majority(u, u->granted);
 }
 
 static qn_time_t random_below(struct qn_utility *u, qn_time_t n)
@@ -287,8 +294,10 @@ static void chosen(struct qn_utility *u, struct qn_step *t)
 }
 
 /** A voter, which may be this node, has granted the ballot: it may be a
- *  majority now. */
+ *  majority now. The only voter goes on in a later step, when its record is
+ *  written: no other one would know of an entry that is acted upon. */
 static void granted(struct qn_utility *u, struct qn_step *t, qn_node_t by);
+static void advance(struct qn_utility *u, struct qn_step *t);
 
 static void begin_accept(struct qn_utility *u, struct qn_step *t)
 {
@@ -310,6 +319,16 @@ static void granted(struct qn_utility *u, struct qn_step *t, qn_node_t by)
     if (!majority(u)) {
         return;
     }
+    if (u->voters == QN_BIT(u->self) && !QN_MUTANT(U_ALONE)) {
+        u->until = t->now;
+    } else {
+        advance(u, t);
+    }
+}
+
+/** A majority has granted the ballot. */
+static void advance(struct qn_utility *u, struct qn_step *t)
+{
     if (u->phase == QN_UTILITY_PREPARE) {
         begin_accept(u, t);
     } else {
@@ -347,10 +366,14 @@ static void begin_ballot(struct qn_utility *u, struct qn_step *t)
 void qn_utility_propose(struct qn_utility *u, struct qn_step *t,
                         const struct qn_ul_entry *value)
 {
+    const struct qn_ul_entry *last = qn_utility_entry(u, u->len - 1);
     u->want = *value;
     u->want.index = u->len;
     if (u->want.kind == QN_UL_ACCEPTOR) {
         u->want.tenure = u->len;
+    }
+    if (u->want.kind != QN_UL_SEAT) {
+        u->want.voters = last != NULL ? last->voters : 0;
     }
     begin_ballot(u, t);
 }
@@ -362,6 +385,18 @@ void qn_utility_propose_voter(struct qn_utility *u, struct qn_step *t,
     e.kind = QN_UL_VOTER;
     e.voter = (uint8_t)u->self;
     e.voter_inc = u->self_inc;
+    qn_utility_propose(u, t, &e);
+}
+
+void qn_utility_propose_seat(struct qn_utility *u, struct qn_step *t,
+                             const struct qn_ul_entry *roles, qn_node_t node,
+                             uint64_t inc)
+{
+    struct qn_ul_entry e = *roles;
+    e.kind = QN_UL_SEAT;
+    e.voter = (uint8_t)node;
+    e.voter_inc = inc;
+    e.voters = u->voters ^ QN_BIT(node);
     qn_utility_propose(u, t, &e);
 }
 
@@ -455,7 +490,8 @@ void qn_utility_on_msg(struct qn_utility *u, struct qn_step *t, qn_node_t from,
 
 void qn_utility_tick(struct qn_utility *u, struct qn_step *t)
 {
-    if (u->renewed) { /* for a later incarnation, if this one never votes */
+    /* For a later incarnation, if this one never votes. */
+    if (u->renewed) {
         (void)open_vote(u);
         persist(u, t);
     }
@@ -464,6 +500,8 @@ void qn_utility_tick(struct qn_utility *u, struct qn_step *t)
     }
     if (u->phase == QN_UTILITY_PAUSE) {
         begin_ballot(u, t);
+    } else if (majority(u)) {
+        advance(u, t);
     } else {
         insist(u, t);
     }

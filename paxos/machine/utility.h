@@ -4,10 +4,10 @@
 /**
  * The utility log: which nodes lead and accept (PROTOCOL.md 4).
  *
- * Classic Paxos per index, all nodes vote, one index at a time: no node
- * proposes or votes at index i before it knows the entries below i. It is small
- * and slow, and it is not read on the common path. Entry e is the configuration
- * of epoch e.
+ * Classic Paxos per index, one index at a time: no node proposes or votes at
+ * index i before it knows the entries below i, and entry i - 1 names the voters
+ * of index i. It is small and slow, and it is not read on the common path.
+ * Entry e is the configuration of epoch e.
  *
  * One end is embedded in the machine of each node. Messages are lost when
  * memory is short, as if the channel had lost them: a proposer tries again with
@@ -31,6 +31,9 @@ struct qn_vote {
     struct qn_ballot bal;     /* nothing below is answered any more */
     struct qn_ballot vbal;    /* of `value`; round 0: none */
     struct qn_ul_entry value; /* voted for */
+    uint64_t since; /* not 0: no incarnation of this node from this one on has
+                       voted, and those before are unknown: it votes behind the
+                       entry that names one of them */
 };
 
 enum qn_utility_phase {
@@ -52,8 +55,8 @@ struct qn_utility_opts {
                                       from the others. Until then no vote */
     const struct qn_vote *vote;    /* what survived of this node's record;
                                       borrowed. NULL: it never voted */
-    bool non_voting; /* its record is lost: it must not vote until a VOTER entry
-                  names this incarnation */
+    bool non_voting; /* its record is lost, or a vacant seat has none: it must
+                  not vote until a VOTER or SEAT entry names this incarnation */
     qn_time_t pause; /* U_BACKOFF, ns: least pause */
     uint64_t seed;   /* of the pauses */
 };
@@ -66,6 +69,10 @@ struct qn_utility {
     const struct qn_alloc *alloc;
     bool non_voting;
     bool renewed;     /* no longer mute; the new record is not written yet */
+    uint64_t since;   /* while it is mute: as in the record */
+    bool voted;       /* this incarnation has written the record */
+    bool removed;     /* an entry has ended the vote of this incarnation */
+    uint64_t voters;  /* of index `len`, a mask: as the entry below says */
     uint32_t lo, len; /* entries kept are [lo, len) */
     struct qn_ul_entry log[QN_UL_KEPT];
     struct qn_vote vote;
@@ -90,6 +97,28 @@ static inline uint32_t qn_utility_len(const struct qn_utility *u)
     return u->len;
 }
 
+/** The voters of entry `len`, a mask: entry `len - 1` names them. None if no
+ *  entry is known. */
+static inline uint64_t qn_utility_voters(const struct qn_utility *u)
+{
+    return u->voters;
+}
+
+/** More than half of the voters are in `nodes`, a mask. */
+bool qn_utility_majority(const struct qn_utility *u, uint64_t nodes);
+
+/** Entry `e` may be the next one: it names the same voters, or a SEAT entry one
+ *  more or less. */
+bool qn_utility_follows(const struct qn_utility *u,
+                        const struct qn_ul_entry *e);
+
+/** This incarnation was a voter, and is none any more: it is no member. For
+ *  ever: its node may be taken again by another incarnation only. */
+static inline bool qn_utility_removed(const struct qn_utility *u)
+{
+    return u->removed;
+}
+
 /** Entry `index`; NULL: not known, or no longer kept. */
 const struct qn_ul_entry *qn_utility_entry(const struct qn_utility *u,
                                            uint32_t index);
@@ -105,10 +134,10 @@ static inline bool qn_utility_proposing(const struct qn_utility *u)
     return u->phase != QN_UTILITY_IDLE;
 }
 
-/** It proposes its own vote: that can wait for any other entry. */
+/** It proposes no roles, but voters: that can wait for any other entry. */
 static inline bool qn_utility_proposing_voter(const struct qn_utility *u)
 {
-    return qn_utility_proposing(u) && u->want.kind == QN_UL_VOTER;
+    return qn_utility_proposing(u) && !qn_ul_begins_epoch(&u->want);
 }
 
 /**
@@ -122,6 +151,17 @@ static inline bool qn_utility_proposing_voter(const struct qn_utility *u)
  */
 void qn_utility_propose_voter(struct qn_utility *u, struct qn_step *t,
                               const struct qn_ul_entry *roles);
+
+/**
+ * Propose that incarnation `inc` of `node` votes from the next entry on, or
+ * that it does not any more: the other one of both is so now.
+ *
+ * @param roles  Borrowed: the newest entry that names roles; the entry repeats
+ *         them. Its leader votes.
+ */
+void qn_utility_propose_seat(struct qn_utility *u, struct qn_step *t,
+                             const struct qn_ul_entry *roles, qn_node_t node,
+                             uint64_t inc);
 
 /** One of the U_* messages. Entries that it brings are learned. */
 void qn_utility_on_msg(struct qn_utility *u, struct qn_step *t, qn_node_t from,

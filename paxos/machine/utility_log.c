@@ -28,12 +28,63 @@ static bool same_entry(const struct qn_ul_entry *a, const struct qn_ul_entry *b)
     return memcmp(x, y, sizeof x) == 0;
 }
 
-/** A VOTER entry that lets this incarnation vote. */
+/* --------------------------------------------------------------- voters -- */
+
+static uint64_t voters_of(const struct qn_utility *u,
+                          const struct qn_ul_entry *e)
+{
+    return e->voters != 0 ? e->voters : qn_group_mask(u->nodes);
+}
+
+bool qn_utility_majority(const struct qn_utility *u, uint64_t nodes)
+{
+    uint64_t voters = u->voters;
+    if (QN_MUTANT(U_PROPOSERS)) {
+        voters =
+            voters_of(u, u->phase == QN_UTILITY_ACCEPT ? &u->value : &u->want);
+    }
+    nodes &= QN_MUTANT(U_OWN_ENTRY) ? UINT64_MAX : voters;
+    return 2 * __builtin_popcountll(nodes) > __builtin_popcountll(voters);
+}
+
+bool qn_utility_follows(const struct qn_utility *u, const struct qn_ul_entry *e)
+{
+    uint64_t moved = e->kind == QN_UL_SEAT ? QN_BIT(e->voter) : 0;
+    return e->index == u->len && voters_of(u, e) == (u->voters ^ moved);
+}
+
+/** A VOTER or SEAT entry that lets this incarnation vote: no incarnation since
+ *  the one that it names has voted. */
 static bool names_me(const struct qn_utility *u, const struct qn_ul_entry *e)
 {
-    return e->voter == u->self &&
-           (e->voter_inc == u->self_inc || QN_MUTANT(U_ANY_LIFE));
+    bool begins =
+        !qn_ul_begins_epoch(e) && (voters_of(u, e) & QN_BIT(u->self)) != 0;
+    return begins && e->voter == u->self &&
+           ((e->voter_inc >= u->since && e->voter_inc <= u->self_inc) ||
+            QN_MUTANT(U_ANY_LIFE));
 }
+
+/** The voters behind entry `e`, which is learned now. The entry may end the
+ *  vote of this incarnation; or one that is skipped has: none is kept below. */
+static void voters_change(struct qn_utility *u, const struct qn_ul_entry *e)
+{
+    uint64_t me = QN_BIT(u->self);
+    uint64_t voters = voters_of(u, e);
+    bool ends = e->kind == QN_UL_SEAT && e->voter == u->self &&
+                e->voter_inc >= u->self_inc;
+    bool skipped = u->lo == e->index && (u->voters & me) != 0 && u->voted;
+    u->removed |= (ends || skipped) && (voters & me) == 0;
+    if (QN_MUTANT(U_DIFFERENCE) && u->voters != 0) {
+        voters = u->voters ^ (e->kind == QN_UL_SEAT ? QN_BIT(e->voter) : 0);
+    }
+    u->voters = voters;
+    if (u->non_voting && names_me(u, e)) {
+        u->non_voting = false;
+        u->renewed = true;
+    }
+}
+
+/* ---------------------------------------------------------------- learn -- */
 
 static void learn_one(struct qn_utility *u, const struct qn_ul_entry *e)
 {
@@ -47,10 +98,7 @@ static void learn_one(struct qn_utility *u, const struct qn_ul_entry *e)
         u->lo++;
     }
     QN_ASSERT(u->len - u->lo <= QN_UL_KEPT);
-    if (e->kind == QN_UL_VOTER && names_me(u, e) && u->non_voting) {
-        u->non_voting = false;
-        u->renewed = true;
-    }
+    voters_change(u, e);
     u->phase = QN_UTILITY_IDLE; /* whichever proposer won */
     u->pause = u->pause_least;
 }
@@ -124,12 +172,14 @@ void qn_utility_init(struct qn_utility *u, const struct qn_utility_opts *o)
     QN_ASSERT(o->count <= QN_UL_KEPT);
     QN_ASSERT(o->pause > 0);
     QN_ASSERT(o->self < o->nodes);
+    uint64_t since = o->vote != NULL ? o->vote->since : 0;
     *u = (struct qn_utility){
         .self = o->self,
         .nodes = o->nodes,
         .self_inc = o->self_inc,
         .alloc = o->alloc,
-        .non_voting = o->non_voting,
+        .non_voting = o->non_voting || since != 0,
+        .since = o->non_voting ? o->self_inc : since,
         .lo = o->count != 0 ? o->log[0].index : 0,
         .len = o->count != 0 ? o->log[0].index : 0,
         .pause = o->pause,

@@ -323,12 +323,15 @@ int qn_msg_decode(struct qn_msg *m, const void *p, size_t len)
 bool qn_ul_within(const struct qn_ul_entry *e, uint32_t nodes)
 {
     QN_ASSERT(nodes <= QN_NODES_MAX);
-    return e->leader < nodes && e->acceptor < nodes && e->voter < nodes;
+    return e->leader < nodes && e->acceptor < nodes && e->voter < nodes &&
+           (nodes == QN_NODES_MAX || e->voters >> nodes == 0);
 }
 
 static bool ul_sane(const struct qn_ul_entry *e)
 {
-    return e->kind <= QN_UL_VOTER && qn_ul_within(e, QN_NODES_MAX) &&
+    bool leader_votes = (e->voters >> e->leader % QN_NODES_MAX & 1) != 0;
+    return e->kind <= QN_UL_SEAT && qn_ul_within(e, QN_NODES_MAX) &&
+           (leader_votes || (e->voters == 0 && e->kind != QN_UL_SEAT)) &&
            e->tenure <= e->index && e->from <= e->index;
 }
 
@@ -345,6 +348,7 @@ void qn_ul_encode(const struct qn_ul_entry *e, uint8_t *to)
     qn_put_le(to + 16, e->leader_inc, 8);
     qn_put_le(to + 24, e->acceptor_inc, 8);
     qn_put_le(to + 32, e->voter_inc, 8);
+    qn_put_le(to + 40, e->voters, 8);
 }
 
 int qn_ul_decode(struct qn_ul_entry *e, struct qn_slice body, uint32_t i)
@@ -364,6 +368,7 @@ int qn_ul_decode(struct qn_ul_entry *e, struct qn_slice body, uint32_t i)
         .leader_inc = qn_get_le(from + 16, 8),
         .acceptor_inc = qn_get_le(from + 24, 8),
         .voter_inc = qn_get_le(from + 32, 8),
+        .voters = qn_get_le(from + 40, 8),
     };
     return ul_sane(e) ? QN_OK : QN_ECORRUPT;
 }

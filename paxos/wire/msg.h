@@ -50,7 +50,7 @@
 
 /** Version of all that the nodes of one group send or show each other:
  *  messages, batches, entries of the utility log, records, rings. */
-#define QN_MSG_VERSION 6u
+#define QN_MSG_VERSION 7u
 
 enum qn_msg_kind {
     QN_MSG_REQUEST = 1, /* origin -> leader; slot = first sequence. No body:
@@ -265,7 +265,13 @@ void qn_joiner_reset(struct qn_joiner *j);
 
 /* Entries of the utility log. */
 
-enum qn_ul_kind { QN_UL_INIT, QN_UL_LEADER, QN_UL_ACCEPTOR, QN_UL_VOTER };
+enum qn_ul_kind {
+    QN_UL_INIT,
+    QN_UL_LEADER,
+    QN_UL_ACCEPTOR,
+    QN_UL_VOTER, /* another incarnation of a voter votes */
+    QN_UL_SEAT   /* a node becomes a voter, or is none any more */
+};
 
 struct qn_ul_entry {
     uint32_t index;
@@ -277,10 +283,19 @@ struct qn_ul_entry {
     uint8_t voter;    /* VOTER: the node whose vote moves ... */
     uint64_t leader_inc;
     uint64_t acceptor_inc;
-    uint64_t voter_inc; /* ... to this incarnation */
+    uint64_t voter_inc; /* ... to this incarnation. SEAT: the node, and the
+                           incarnation whose vote begins or ends */
+    uint64_t voters;    /* mask: the nodes that vote on the next entry, the
+                           leader among them; 0: all nodes of the group */
 };
 
-#define QN_UL_BYTES 40u
+#define QN_UL_BYTES 48u
+
+/** It names roles, and so begins an epoch. */
+static inline bool qn_ul_begins_epoch(const struct qn_ul_entry *e)
+{
+    return e->kind < QN_UL_VOTER;
+}
 
 void qn_ul_encode(const struct qn_ul_entry *e, uint8_t *to);
 

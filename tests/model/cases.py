@@ -58,6 +58,16 @@ UTILITY = [
     defect("utility_record", "BUG_U_AMNESIA"),
 ]
 
+MEMBERS = [
+    good("members", "I=2", least=2000000),
+    good("members", "V0=1", "RESTARTS=2", least=100000),
+    good("members", "N=4", "V0=7", "I=1", least=280000),
+    defect("members", "N=4", "V0=15", "I=1", "BUG_U_PROPOSERS"),
+    defect("members", "N=4", "V0=7", "I=1", "BUG_U_OWN_ENTRY"),
+    defect("members", "BUG_U_DIFFERENCE"),
+    defect("members", "V0=1", "BUG_U_ALONE"),
+]
+
 READS = [
     good("read_index", least=900000),
     good("read_index", "S=3", least=3000000),
@@ -130,4 +140,4 @@ GATE = [
     defect("gate", "MIN=1", "BUG_MIN_IGNORED"),
 ]
 
-CASES = CORE + UTILITY + READS + MEMORY + GATE
+CASES = CORE + UTILITY + MEMBERS + READS + MEMORY + GATE

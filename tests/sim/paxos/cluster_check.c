@@ -245,7 +245,7 @@ void cluster_check_roles(struct cluster *c, qn_node_t i)
     for (uint32_t e = c->entries; e < qn_utility_len(u); e++) {
         CHECK(c, e < CLUSTER_ENTRIES, "run too long");
         c->entry[c->entries++] = *qn_utility_entry(u, e);
-        if (c->entry[e].kind == QN_UL_VOTER) {
+        if (!qn_ul_begins_epoch(&c->entry[e])) {
             c->led[e] = c->led[e - 1]; /* roles stay as they are */
         } else if (e != 0) {
             fault_oracle_entry(c, i);
@@ -259,7 +259,7 @@ void cluster_check_roles(struct cluster *c, qn_node_t i)
               cluster_in_sync(c, i),
           "node %u owns the ring and is not in sync", i);
     uint32_t newest = c->entries - 1;
-    while (c->entry[newest].kind == QN_UL_VOTER) {
+    while (!qn_ul_begins_epoch(&c->entry[newest])) {
         newest--;
     }
     bool active = m->p->leader.role == QN_ACTIVE;

@@ -41,6 +41,7 @@ static void knows(uint32_t first, uint32_t len)
 static struct qn_vote vote(uint32_t index, bool voted)
 {
     struct qn_vote v = {.index = index, .bal = {3, 1, UINT64_MAX - index}};
+    v.since = voted ? 0 : 1u + index;
     if (voted) {
         v.vbal = (struct qn_ballot){2, 2, 99};
         v.value = entry(index);

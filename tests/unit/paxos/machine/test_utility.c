@@ -1,6 +1,7 @@
 /*
  * One end of the utility log: a voter whose record was lost, one that missed
- * more entries than anybody keeps, and a proposer that waits (PROTOCOL.md 4).
+ * more entries than anybody keeps, a proposer that waits, and voters that come
+ * and go (PROTOCOL.md 4).
  * Node 1 of three; the test is the others.
  */
 #include <string.h>
@@ -249,4 +250,188 @@ UTILITY(a_ballot_that_is_refused_is_followed_by_a_higher_one)
     says(2, QN_MSG_U_REJECT, &theirs);
     cr_assert_eq(out.count, 0, "it pauses");
     cr_assert_eq(patience_ends()->msg.u.bal.round, 8);
+}
+
+/* ---- voters that come and go --------------------------------------------- */
+
+/** Entry `index` as node `node` becomes a voter or is none any more. */
+static struct qn_ul_entry seat(uint32_t index, uint8_t node, uint64_t inc,
+                               uint64_t voters)
+{
+    struct qn_ul_entry e = voter(index, node, inc);
+    e.kind = QN_UL_SEAT;
+    e.leader = 0;
+    e.voters = voters;
+    return e;
+}
+
+/** Node 1 of five seats, of which `voters` vote; entry 0 is known. */
+static void make_seats(uint64_t voters, bool non_voting,
+                       const struct qn_vote *vote)
+{
+    const struct qn_ul_entry first = {.kind = QN_UL_INIT, .voters = voters};
+    const struct qn_utility_opts o = {.self = 1,
+                                      .nodes = 5,
+                                      .self_inc = INC,
+                                      .alloc = &qn_alloc_malloc,
+                                      .log = &first,
+                                      .count = 1,
+                                      .vote = vote,
+                                      .non_voting = non_voting,
+                                      .pause = QN_MS};
+    qn_utility_init(&u, &o);
+}
+
+static void answer(qn_node_t from, uint8_t kind)
+{
+    const struct qn_msg m = {.kind = kind, .epoch = u.len, .u = {.bal = u.bal}};
+    qn_step_out_release(&out);
+    qn_utility_on_msg(&u, &step, from, &m);
+}
+
+static const struct qn_ul_entry by_me = {.kind = QN_UL_LEADER, .leader = 1};
+
+UTILITY(a_majority_is_one_of_the_voters_and_not_of_the_seats)
+{
+    make_seats(0x7, false, NULL);
+    qn_utility_propose(&u, &step, &by_me);
+    cr_assert_eq(u.want.voters, 0x7, "they stay");
+    answer(4, QN_MSG_U_PROMISE);
+    answer(3, QN_MSG_U_PROMISE);
+    cr_assert_eq(u.phase, QN_UTILITY_PREPARE, "none of them votes");
+    answer(2, QN_MSG_U_PROMISE);
+    cr_assert_eq(u.phase, QN_UTILITY_ACCEPT, "two of three");
+    answer(0, QN_MSG_U_ACCEPTED);
+    cr_assert_eq(qn_utility_len(&u), 2);
+}
+
+UTILITY(the_entry_that_adds_a_voter_is_chosen_by_those_before_it)
+{
+    make_seats(0x7, false, NULL);
+    const struct qn_ul_entry roles = {.kind = QN_UL_INIT};
+    qn_utility_propose_seat(&u, &step, &roles, 4, 77);
+    cr_assert_eq(u.want.voters, 0x17);
+    answer(4, QN_MSG_U_PROMISE);
+    cr_assert_eq(u.phase, QN_UTILITY_PREPARE);
+    answer(0, QN_MSG_U_PROMISE);
+    answer(0, QN_MSG_U_ACCEPTED);
+    cr_assert_eq(qn_utility_voters(&u), 0x17);
+    qn_utility_propose(&u, &step, &by_me);
+    answer(4, QN_MSG_U_PROMISE);
+    cr_assert_eq(u.phase, QN_UTILITY_PREPARE, "two of four");
+    answer(2, QN_MSG_U_PROMISE);
+    cr_assert_eq(u.phase, QN_UTILITY_ACCEPT);
+}
+
+UTILITY(a_newcomer_votes_behind_its_own_entry)
+{
+    make_seats(0x1, true, NULL);
+    cr_assert_eq(asked(1, 1), QN_OUT_NEED_SNAPSHOT, "no answer");
+    const struct qn_ul_entry mine = seat(1, 1, INC, 0x3);
+    chosen(&mine, 1);
+    cr_assert_eq(asked(2, 1), QN_OUT_PERSIST);
+    cr_assert_eq(out.out[0].vote.since, 0);
+}
+
+/* The newcomer has ended before it wrote that its vote has begun. */
+UTILITY(the_next_process_of_a_newcomers_seat_votes_behind_its_entry)
+{
+    const struct qn_vote record = {.index = 1, .since = INC - 3};
+    make_seats(0x1, false, &record);
+    cr_assert(u.non_voting);
+    const struct qn_ul_entry former = seat(1, 1, INC - 4, 0x3);
+    chosen(&former, 1);
+    cr_assert(u.non_voting, "that one may have voted");
+    make_seats(0x1, false, &record);
+    const struct qn_ul_entry newcomer = seat(1, 1, INC - 2, 0x3);
+    chosen(&newcomer, 1);
+    cr_assert_not(u.non_voting, "none since the record has");
+}
+
+UTILITY(a_node_that_is_no_voter_gives_no_vote_and_asks_for_none)
+{
+    make_seats(0x5, false, NULL);
+    cr_assert_eq(asked(1, 1), QN_OUT_NEED_SNAPSHOT);
+    cr_assert_not(qn_utility_removed(&u), "it was none");
+}
+
+UTILITY(an_entry_that_ends_its_vote_removes_an_incarnation)
+{
+    make_seats(0x7, false, NULL);
+    qn_utility_propose(&u, &step, &by_me);
+    const struct qn_ul_entry gone = seat(1, 1, INC, 0x5);
+    chosen(&gone, 1);
+    cr_assert(qn_utility_removed(&u));
+    cr_assert_not(qn_utility_proposing(&u));
+    cr_assert_eq(asked(2, 1), QN_OUT_NEED_SNAPSHOT);
+    const struct qn_ul_entry next = seat(2, 1, INC + 1, 0x7);
+    chosen(&next, 1);
+    cr_assert(qn_utility_removed(&u), "for ever: its seat is another's");
+    cr_assert_eq(asked(3, 1), QN_OUT_NEED_SNAPSHOT);
+}
+
+UTILITY(the_end_of_a_former_incarnation_of_the_seat_removes_no_later_one)
+{
+    make_seats(0x7, false, NULL);
+    const struct qn_ul_entry gone = seat(1, 1, INC - 1, 0x5);
+    chosen(&gone, 1);
+    cr_assert_not(qn_utility_removed(&u));
+    cr_assert_eq(asked(2, 1), QN_OUT_NEED_SNAPSHOT, "it is no voter");
+}
+
+/* The entry that removed it lies in what no node keeps any more. */
+UTILITY(a_voter_that_skips_its_removal_is_removed)
+{
+    static struct qn_ul_entry e[QN_UL_KEPT];
+    for (uint32_t i = 0; i < QN_UL_KEPT; i++) {
+        e[i] = seat(500 + i, 2, 7, i % 2 == 0 ? 0x1 : 0x5);
+    }
+    make_seats(0x7, false, NULL);
+    cr_assert_eq(asked(1, 1), QN_OUT_PERSIST);
+    chosen(e, QN_UL_KEPT);
+    cr_assert_eq(qn_utility_voters(&u), 0x5, "the mask, whatever lay between");
+    cr_assert(qn_utility_removed(&u));
+}
+
+UTILITY(no_vote_for_an_entry_that_names_two_voters_more)
+{
+    make_seats(0x7, false, NULL);
+    struct qn_ul_entry e = seat(1, 3, 7, 0x1f);
+    uint8_t bytes[QN_UL_BYTES];
+    struct qn_msg m = {.kind = QN_MSG_U_ACCEPT,
+                       .epoch = 1,
+                       .u = {.bal = {1, 0, 100}},
+                       .body = {bytes, sizeof bytes}};
+    qn_ul_encode(&e, bytes);
+    qn_utility_on_msg(&u, &step, 0, &m);
+    cr_assert_eq(out.count, 0);
+    e.voters = 0xf;
+    qn_ul_encode(&e, bytes);
+    qn_utility_on_msg(&u, &step, 0, &m);
+    cr_assert_eq(out.count, 2);
+    cr_assert_eq(out.out[1].msg.kind, QN_MSG_U_ACCEPTED);
+}
+
+/* No other node would know of an entry that is acted upon. */
+UTILITY(the_only_voter_writes_its_record_before_it_goes_on)
+{
+    const struct qn_ul_entry first = {
+        .kind = QN_UL_INIT, .leader = 1, .voters = 0x2};
+    const struct qn_utility_opts o = {.self = 1,
+                                      .nodes = 5,
+                                      .self_inc = INC,
+                                      .alloc = &qn_alloc_malloc,
+                                      .log = &first,
+                                      .count = 1,
+                                      .pause = QN_MS};
+    qn_utility_init(&u, &o);
+    qn_utility_propose(&u, &step, &by_me);
+    for (int phase = 0; phase < 2; phase++) {
+        cr_assert_eq(qn_utility_len(&u), 1);
+        cr_assert_eq(out.out[out.count - 1].kind, QN_OUT_PERSIST);
+        cr_assert_leq(qn_utility_deadline(&u), step.now, "at once");
+        qn_step_out_release(&out);
+        qn_utility_tick(&u, &step);
+    }
+    cr_assert_eq(qn_utility_len(&u), 2);
 }

@@ -371,7 +371,7 @@ Test(msg, ul_entries_are_read_by_index, .init = setup, .fini = teardown)
     cr_assert(e.voter == 1 && e.leader_inc == 0x1111111111);
     cr_assert(e.acceptor_inc == 0x2222222222 && e.voter_inc == UINT64_MAX);
     cr_assert_eq(qn_ul_decode(&e, body, 2), QN_ENOENT);
-    ul[12] = 4; /* kind */
+    ul[12] = QN_UL_SEAT + 1; /* kind */
     cr_assert_eq(qn_ul_decode(&e, body, 0), QN_ECORRUPT);
 }
 
@@ -385,6 +385,46 @@ Test(msg, an_entry_is_within_a_group_that_has_all_its_nodes)
     e = (struct qn_ul_entry){.voter = 2};
     cr_assert_not(qn_ul_within(&e, 2));
     e.voter = QN_NODES_MAX - 1;
+    cr_assert(qn_ul_within(&e, QN_NODES_MAX));
+}
+
+/* The leader is one of the voters that an entry names. Entries of a group that
+ * never changes name none; one that changes them does. */
+Test(msg, an_entry_names_voters_and_its_leader_is_one)
+{
+    static const struct {
+        uint8_t kind, leader;
+        uint64_t voters;
+        int rc;
+    } rows[] = {
+        {QN_UL_LEADER, 2, 0, QN_OK},
+        {QN_UL_LEADER, 2, 0x4, QN_OK},
+        {QN_UL_LEADER, 63, UINT64_MAX, QN_OK},
+        {QN_UL_LEADER, 2, 0x3, QN_ECORRUPT},
+        {QN_UL_SEAT, 0, 0, QN_ECORRUPT},
+        {QN_UL_SEAT, 0, 0x7, QN_OK},
+        {QN_UL_SEAT, 0, 0x6, QN_ECORRUPT},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct qn_ul_entry e = {.kind = QN_UL_LEADER, .voter = 1}, got;
+        uint8_t bytes[QN_UL_BYTES];
+        qn_ul_encode(&e, bytes);
+        bytes[12] = rows[i].kind;
+        bytes[13] = rows[i].leader;
+        memcpy(bytes + 40, &rows[i].voters, 8);
+        struct qn_slice body = {bytes, sizeof bytes};
+        cr_expect_eq(qn_ul_decode(&got, body, 0), rows[i].rc, "row %zu", i);
+        cr_expect_eq(got.voters, rows[i].voters);
+    }
+}
+
+Test(msg, an_entry_is_within_a_group_that_has_all_its_voters)
+{
+    struct qn_ul_entry e = {.voters = 0x7};
+    cr_assert(qn_ul_within(&e, 3));
+    cr_assert_not(qn_ul_within(&e, 2));
+    e.voters = UINT64_MAX;
+    cr_assert_not(qn_ul_within(&e, QN_NODES_MAX - 1));
     cr_assert(qn_ul_within(&e, QN_NODES_MAX));
 }
 

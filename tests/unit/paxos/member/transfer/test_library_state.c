@@ -97,7 +97,7 @@ Test(library_state, what_cannot_be_is_refused_and_changes_nothing)
              {12, 1, 4},
              {16, QN_SLOT_MAX + 1, 8},
              {16, UINT64_MAX, 8},
-             {32 + NODES * 16 + 40, 0x77, 4}}; /* not consecutive */
+             {32 + NODES * 16 + QN_UL_BYTES, 0x77, 4}}; /* not consecutive */
     for (size_t i = 0; i < sizeof f / sizeof f[0]; i++) {
         size_t len = make();
         got = (struct qn_library_state){.nodes = 99};
