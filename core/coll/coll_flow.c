@@ -56,8 +56,13 @@ static bool can_fire(const struct qn_coll_flow *f, uint32_t number, uint32_t s)
 static void fire(struct qn_coll_flow *f, uint32_t number, uint32_t s)
 {
     struct qn_flow_slot *o = qn_flow_slot_of(f, number);
-    const struct qn_stage *stage = stage_of(f->wiring[o->kind], s);
+    const struct qn_wiring *w = f->wiring[o->kind];
+    const struct qn_stage *stage = stage_of(w, s);
     f->fired[s] = number;
+    for (uint32_t t = s + 1; /* those that it lacks */
+         t >= w->stages && t < f->stages && f->fired[t] == number - 1; t++) {
+        f->fired[t] = number;
+    }
     if (s == QN_FLOW_ACKS && f->cumulative) {
         return; /* `told` follows */
     }
@@ -308,7 +313,8 @@ bool qn_coll_flow_deliver(struct qn_coll_flow *f, uint32_t *number)
     QN_ASSERT(first->delivers);
     f->delivered = next;
     *number = next;
-    settle(f);
+    pass_undelivered(f);
+    settle_complete(f); /* no stage waits for it */
     return true;
 }
 
@@ -368,7 +374,8 @@ static bool next_ack(const struct qn_coll_flow *f, struct qn_flow_send *send)
     return true;
 }
 
-bool qn_coll_flow_next(struct qn_coll_flow *f, struct qn_flow_send *send)
+static __attribute__((noinline)) bool find_next(struct qn_coll_flow *f,
+                                                struct qn_flow_send *send)
 {
     while (f->head != f->tail) {
         const struct qn_flow_firing *q = &f->queue[f->head & f->queue_mask];
@@ -389,6 +396,15 @@ bool qn_coll_flow_next(struct qn_coll_flow *f, struct qn_flow_send *send)
         return true;
     }
     return next_ack(f, send) || next_to_tell(f, send);
+}
+
+/* Mostly there is none. */
+bool qn_coll_flow_next(struct qn_coll_flow *f, struct qn_flow_send *send)
+{
+    if (f->head == f->tail && f->ack == NULL && f->error == QN_OK) {
+        return false;
+    }
+    return find_next(f, send);
 }
 
 void qn_coll_flow_sent(struct qn_coll_flow *f)
@@ -451,8 +467,8 @@ bool qn_coll_flow_awaited(const struct qn_coll_flow *f,
 {
     for (uint32_t s = 0; s < f->stages; s++) {
         const uint32_t number = f->fired[s] + 1;
-        if (!in_window(f, number) || fails(f, number) ||
-            (f->called && qn_flow_before(f->begun, number))) {
+        if ((f->called && qn_flow_before(f->begun, number)) ||
+            !in_window(f, number) || fails(f, number)) {
             continue;
         }
         const struct qn_flow_slot *o = qn_flow_slot_of(f, number);

@@ -216,8 +216,9 @@ static bool receive(struct qn_coll_lanes *l, qn_node_t from)
 
 /* ---- send ---- */
 
-/* @param acks  Also what may go later. @return true if something went. */
-static bool send_all(struct qn_coll_lanes *l, bool acks)
+/* As much as there is room for. @param acks  Also what may go later. @return
+ * true if something went. */
+static bool send_some(struct qn_coll_lanes *l, bool acks)
 {
     bool moved = false;
     struct qn_flow_send s;
@@ -243,13 +244,24 @@ static bool send_all(struct qn_coll_lanes *l, bool acks)
         }
         if (rc == QN_OK) {
             qn_coll_flow_sent(l->flow);
-            (void)settle_user(l);
         } else {
             gone(l, s.to);
         }
         moved = true;
     }
-    return settle_user(l) || moved; /* next drops what goes to the dead */
+    return moved;
+}
+
+/* @return true if something went, or has changed: next drops what goes to the
+ * dead. What the user does about it may be more to send. */
+static bool send_all(struct qn_coll_lanes *l, bool acks)
+{
+    bool moved = send_some(l, acks);
+    while (settle_user(l)) {
+        moved = true;
+        (void)send_some(l, acks);
+    }
+    return moved;
 }
 
 void qn_coll_lanes_send(struct qn_coll_lanes *l)

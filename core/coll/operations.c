@@ -398,10 +398,11 @@ void qn_operations_settled(struct qn_operations *p)
     /* The work of an operation is to start it. */
     qn_coll_flow_worked(
         p->run.flow, before(p->begun, p->delivered) ? p->begun : p->delivered);
-    while (before(p->completed, qn_coll_flow_completed(p->run.flow))) {
+    const uint32_t completed = qn_coll_flow_completed(p->run.flow);
+    while (before(p->completed, completed)) {
         complete(p);
     }
-    clean_slots(p, qn_coll_flow_completed(p->run.flow) + p->o.window);
+    clean_slots(p, completed + p->o.window);
 }
 
 /* ---- the calls ---- */
