@@ -70,9 +70,10 @@ uint32_t alike_words(const struct alike_program *p, uint32_t k)
     if (alike_what(p, k) == QN_COLL_COMMIT) {
         return 1;
     }
-    return alike_is_long(p) && x % 3 == 0   ? room_of(p, k)
-           : alike_is_long(p) && x % 3 == 1 ? (uint32_t)(x / 3 % room_of(p, k))
-                                            : x / 3 % (ALIKE_SHORT_MAX + 1);
+    return alike_is_long(p) && x % 3 == 0 ? room_of(p, k)
+           : alike_is_long(p) && x % 3 == 1
+               ? (uint32_t)(x / 3 % room_of(p, k))
+               : (uint32_t)(x / 3 % (ALIKE_SHORT_MAX + 1));
 }
 
 uint32_t alike_bytes(const struct alike_program *p, uint32_t k)
