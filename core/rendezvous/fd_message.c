@@ -36,7 +36,7 @@ int qn_fd_message_send(int socket, struct qn_slice bytes, const int *fds,
     struct iovec part = {.iov_base = (void *)(uintptr_t)bytes.data,
                          .iov_len = bytes.len};
     struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
-    QN_ASSERT(count <= QN_FD_MESSAGE_MAX);
+    QN_ASSERT(bytes.len > 0 && count <= QN_FD_MESSAGE_MAX);
     if (count > 0) {
         msg.msg_control = block.bytes;
         msg.msg_controllen = CMSG_SPACE(count * sizeof *fds);
@@ -56,7 +56,6 @@ int qn_fd_message_send(int socket, struct qn_slice bytes, const int *fds,
 static void take_descriptors(struct msghdr *msg, struct qn_fd_message *m)
 {
     const struct cmsghdr *c = CMSG_FIRSTHDR(msg);
-    m->count = 0;
     if (c != NULL && c->cmsg_level == SOL_SOCKET &&
         c->cmsg_type == SCM_RIGHTS) {
         m->count = (uint32_t)((c->cmsg_len - CMSG_LEN(0)) / sizeof m->fds[0]);
@@ -70,6 +69,7 @@ int qn_fd_message_recv(int socket, struct qn_fd_message *m, uint32_t most,
     union control_block block = {0};
     struct iovec part = {.iov_base = m->bytes, .iov_len = m->cap};
     QN_ASSERT(most <= QN_FD_MESSAGE_MAX);
+    m->count = 0;
     struct msghdr msg = {.msg_iov = &part,
                          .msg_iovlen = 1,
                          .msg_control = most > 0 ? block.bytes : NULL,
@@ -91,8 +91,9 @@ int qn_fd_message_recv(int socket, struct qn_fd_message *m, uint32_t most,
     m->len = (size_t)n;
     take_descriptors(&msg, m);
     if ((msg.msg_flags & MSG_CTRUNC) != 0) {
+        int err = m->count < most ? QN_EMFILE : QN_ECORRUPT;
         qn_fd_message_close(m);
-        return QN_ECORRUPT;
+        return err;
     }
     return n == 0 && m->count == 0 ? QN_EPEERDEAD : QN_OK;
 }

@@ -15,7 +15,8 @@
 
 #define QN_FD_MESSAGE_MAX 128u /* descriptors of one message */
 
-/** Send one message. `bytes` and `fds` are borrowed. No signal is raised.
+/** Send one message of at least a byte. `bytes` and `fds` are borrowed. No
+ *  signal is raised.
  *
  *  @param fds  [count], count at most QN_FD_MESSAGE_MAX.
  *  @return QN_OK; QN_EAGAIN: no room, or too many descriptors are under way;
@@ -37,8 +38,9 @@ struct qn_fd_message {
  *
  *  @return QN_OK; QN_EAGAIN: none; QN_EPEERDEAD: the other end is closed, and
  *          all that it sent was received; QN_ECORRUPT: a message with more
- *          than `most` descriptors, which are closed; QN_EIO. Only with QN_OK
- *          there are descriptors. */
+ *          than `most` descriptors, which are closed; QN_EMFILE: this process
+ * may have no more of them, and the message is lost; QN_EIO. Only with QN_OK
+ * there are descriptors. */
 int qn_fd_message_recv(int socket, struct qn_fd_message *m, uint32_t most,
                        bool wait);
 

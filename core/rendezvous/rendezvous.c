@@ -2,18 +2,25 @@
  * A rendezvous (rendezvous.h).
  *
  *     file   0 .. 15        magic and version
- *            16 + 8 * seat  token of the seat, or of one that had it before
+ *            16 .. 23       group: a random number
+ *            24 + 8 * seat  token of the seat, or of one that had it before
  *     locks  byte `seat`    by the process that has it
- *            byte FOUNDER   by the process that founds
+ *            byte ENTRY     by the process that founds, or takes a seat
+ *
+ * All seats are taken by the owner of ENTRY, and the founder writes the group
+ * while it has it, when no member lives. So the group in the file is that of
+ * every living member. A guest reads it before it looks whether the member
+ * that it asks lives, and compares when it takes its seat: if it has changed,
+ * or no member lives any more, what the guest was told is of a group that has
+ * ended.
+ *
+ * That no member lives is one question to the kernel about all seats: asked one
+ * by one, they might have been taken and left meanwhile.
  *
  * A token is a random number; the socket of a member has the abstract name that
  * is made of it. A member listens, locks its byte, and then writes its token,
  * which only the owner of the lock does. In between a guest finds the token of
  * an earlier member, and no socket or one of another process: it comes again.
- *
- * The founder looks for members once more when it has its lock: another founder
- * may have become a member since it looked first. It gives the lock back when
- * it has a seat.
  *
  * Why not listen at the name itself: an abstract socket lives as long as any
  * process has it open, a child of a dead member for instance, and a socket in a
@@ -41,7 +48,7 @@
 
 #define MAGIC   UINT64_C(0x7a656472656e6f71) /* "qonerdez" */
 #define VERSION UINT64_C(1)
-#define FOUNDER ((off_t)QN_NODES_MAX) /* its byte */
+#define ENTRY   ((off_t)QN_NODES_MAX) /* its byte */
 #define NO_SEAT UINT32_MAX
 
 enum { BACKLOG = 64, PATH_MAX_BYTES = 256 };
@@ -53,7 +60,8 @@ struct qn_rendezvous {
     int file;
     int listener;   /* -1 */
     qn_node_t seat; /* NO_SEAT */
-    bool founds;    /* it has that lock */
+    bool founds;    /* it has ENTRY */
+    uint64_t group; /* of the member that was asked */
     pid_t owner;    /* the process that has opened it */
 };
 
@@ -117,11 +125,34 @@ static int error_of(int e)
     }
 }
 
+static void close_all(struct qn_rendezvous *r)
+{
+    if (r->file >= 0) {
+        close(r->file); /* and with it, of the process that opened it, the
+                           locks */
+    }
+    if (r->listener >= 0) {
+        close(r->listener);
+    }
+    r->file = r->listener = -1;
+}
+
+/* What a forked child has inherited is of no use to it, and closed later it
+ * would end the child's own locks. By `guard`. */
+static void close_inherited(void)
+{
+    for (struct qn_rendezvous *r = all; r != NULL; r = r->next) {
+        if (r->owner != getpid()) {
+            close_all(r);
+        }
+    }
+}
+
 /* By `guard`. */
 static bool is_open(dev_t device, ino_t inode)
 {
     for (const struct qn_rendezvous *r = all; r != NULL; r = r->next) {
-        if (r->device == device && r->inode == inode) {
+        if (r->file >= 0 && r->device == device && r->inode == inode) {
             return true;
         }
     }
@@ -160,6 +191,7 @@ static int check_file(struct qn_rendezvous *r)
 static int open_file(struct qn_rendezvous *r, const char *path)
 {
     struct stat st;
+    close_inherited();
     if (lstat(path, &st) == 0 && is_open(st.st_dev, st.st_ino)) {
         return QN_EEXIST;
     }
@@ -215,36 +247,54 @@ void qn_rendezvous_close(struct qn_rendezvous *r)
         at = &(*at)->next;
     }
     *at = r->next;
-    close(r->file); /* and with it, of the process that opened it, the locks */
+    close_all(r);
     pthread_mutex_unlock(&guard);
-    if (r->listener >= 0) {
-        close(r->listener);
-    }
     free(r);
 }
 
 /* ---- locks --------------------------------------------------------------- */
 
-static bool lock(const struct qn_rendezvous *r, off_t byte, short type)
+static struct flock bytes_of(off_t first, off_t count, int type)
 {
-    struct flock l = {
-        .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
-    return fcntl(r->file, F_SETLK, &l) == 0;
+    return (struct flock){.l_type = (short)type,
+                          .l_whence = SEEK_SET,
+                          .l_start = first,
+                          .l_len = count};
 }
 
-/* Another process has that seat. @param pid  Filled then; 0: of another pid
- * namespace. */
-static bool is_living(const struct qn_rendezvous *r, qn_node_t seat, pid_t *pid)
+/* @return QN_OK; QN_EBUSY: another process has it; QN_EIO. */
+static int lock(const struct qn_rendezvous *r, off_t byte)
 {
-    struct flock l = {.l_type = F_WRLCK,
-                      .l_whence = SEEK_SET,
-                      .l_start = (off_t)seat,
-                      .l_len = 1};
+    struct flock l = bytes_of(byte, 1, F_WRLCK);
+    if (fcntl(r->file, F_SETLK, &l) == 0) {
+        return QN_OK;
+    }
+    return errno == EAGAIN || errno == EACCES ? QN_EBUSY : QN_EIO;
+}
+
+static void unlock(const struct qn_rendezvous *r, off_t byte)
+{
+    struct flock l = bytes_of(byte, 1, F_UNLCK);
+    (void)fcntl(r->file, F_SETLK, &l);
+}
+
+/* Another process has one of these seats. @param pid  Filled then; 0: of
+ * another pid namespace. */
+static bool is_living(const struct qn_rendezvous *r, qn_node_t first,
+                      uint32_t count, pid_t *pid)
+{
+    struct flock l = bytes_of((off_t)first, (off_t)count, F_WRLCK);
     if (fcntl(r->file, F_GETLK, &l) != 0 || l.l_type == F_UNLCK) {
         return false;
     }
     *pid = QN_MAX(l.l_pid, 0);
     return true;
+}
+
+static bool any_living(const struct qn_rendezvous *r)
+{
+    pid_t pid;
+    return is_living(r, 0, QN_NODES_MAX, &pid);
 }
 
 uint64_t qn_rendezvous_living(const struct qn_rendezvous *r)
@@ -255,7 +305,7 @@ uint64_t qn_rendezvous_living(const struct qn_rendezvous *r)
         living |= UINT64_C(1) << r->seat;
     }
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
-        living |= (uint64_t)is_living(r, i, &pid) << i;
+        living |= (uint64_t)is_living(r, i, 1, &pid) << i;
     }
     return living;
 }
@@ -271,9 +321,22 @@ static socklen_t address_of(uint64_t token, struct sockaddr_un *a)
                        (size_t)len);
 }
 
+#define GROUP_AT 16
+
 static off_t token_at(qn_node_t seat)
 {
-    return 16 + 8 * (off_t)seat;
+    return GROUP_AT + 8 + 8 * (off_t)seat;
+}
+
+/* @return false: there is no such word yet. */
+static bool read_word(const struct qn_rendezvous *r, off_t at, uint64_t *word)
+{
+    return pread(r->file, word, sizeof *word, at) == (ssize_t)sizeof *word;
+}
+
+static bool write_word(const struct qn_rendezvous *r, off_t at, uint64_t word)
+{
+    return pwrite(r->file, &word, sizeof word, at) == (ssize_t)sizeof word;
 }
 
 static int socket_open(void)
@@ -302,8 +365,7 @@ static int connect_to(const struct qn_rendezvous *r, qn_node_t seat, pid_t pid)
     struct sockaddr_un a;
     uint64_t token;
     pid_t peer;
-    if (pread(r->file, &token, sizeof token, token_at(seat)) !=
-        (ssize_t)sizeof token) {
+    if (!read_word(r, token_at(seat), &token)) {
         return QN_EAGAIN;
     }
     int fd = socket_open();
@@ -321,21 +383,16 @@ static int connect_to(const struct qn_rendezvous *r, qn_node_t seat, pid_t pid)
 
 /* ---- coming in ----------------------------------------------------------- */
 
-static void end_founding(struct qn_rendezvous *r)
-{
-    if (r->founds) {
-        (void)lock(r, FOUNDER, F_UNLCK);
-        r->founds = false;
-    }
-}
-
 static int enter_as_guest(struct qn_rendezvous *r, uint64_t skip,
                           qn_node_t *seat, int *connection)
 {
     int err = QN_EAGAIN;
     pid_t pid;
+    if (!read_word(r, GROUP_AT, &r->group)) {
+        return QN_EAGAIN;
+    }
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
-        int fd = (skip >> i & 1) == 0 && is_living(r, i, &pid)
+        int fd = (skip >> i & 1) == 0 && is_living(r, i, 1, &pid)
                      ? connect_to(r, i, pid)
                      : QN_EAGAIN;
         if (fd >= 0) {
@@ -355,28 +412,35 @@ int qn_rendezvous_enter(struct qn_rendezvous *r, uint64_t skip, qn_node_t *seat,
         return QN_EPERM;
     }
     QN_ASSERT(r->seat == NO_SEAT);
-    if (qn_rendezvous_living(r) == 0) {
-        r->founds = r->founds || lock(r, FOUNDER, F_WRLCK);
-        if (!r->founds) {
-            return QN_EAGAIN;
+    if (!r->founds && !any_living(r)) {
+        int err = lock(r, ENTRY);
+        if (err != QN_OK) {
+            return err == QN_EBUSY ? QN_EAGAIN : err;
         }
-        if (qn_rendezvous_living(r) == 0) {
-            *connection = -1;
-            return QN_OK;
+        r->founds = !any_living(r); /* another may have been faster */
+        if (!r->founds) {
+            unlock(r, ENTRY);
         }
     }
-    end_founding(r); /* another was faster */
+    if (r->founds) {
+        *connection = -1;
+        return QN_OK;
+    }
     return enter_as_guest(r, skip, seat, connection);
+}
+
+static int random_word(uint64_t *word)
+{
+    return getrandom(word, sizeof *word, 0) == (ssize_t)sizeof *word ? QN_OK
+                                                                     : QN_EIO;
 }
 
 /* @return a socket that listens at the address of *token, which is filled. */
 static int listen_somewhere(uint64_t *token)
 {
     struct sockaddr_un a;
-    if (getrandom(token, sizeof *token, 0) != (ssize_t)sizeof *token) {
-        return QN_EIO;
-    }
-    int fd = socket_open();
+    int err = random_word(token);
+    int fd = err == QN_OK ? socket_open() : err;
     if (fd < 0) {
         return fd;
     }
@@ -388,16 +452,44 @@ static int listen_somewhere(uint64_t *token)
     return fd;
 }
 
-static bool write_token(const struct qn_rendezvous *r, qn_node_t seat,
-                        uint64_t token)
+/* With ENTRY: a new group, or is it still the one that was entered? */
+static int check_group(const struct qn_rendezvous *r)
 {
-    return pwrite(r->file, &token, sizeof token, token_at(seat)) ==
-           (ssize_t)sizeof token;
+    uint64_t group;
+    if (r->founds) {
+        int err = random_word(&group);
+        return err == QN_OK && !write_word(r, GROUP_AT, group) ? QN_EIO : err;
+    }
+    return any_living(r) && read_word(r, GROUP_AT, &group) && group == r->group
+               ? QN_OK
+               : QN_ESTALE;
+}
+
+/* With ENTRY. */
+static int take_seat(struct qn_rendezvous *r, qn_node_t seat)
+{
+    uint64_t token;
+    int err = check_group(r);
+    int fd = err == QN_OK ? listen_somewhere(&token) : err;
+    if (fd < 0) {
+        return fd;
+    }
+    err = lock(r, (off_t)seat);
+    if (err == QN_OK && !write_word(r, token_at(seat), token)) {
+        unlock(r, (off_t)seat);
+        err = QN_EIO;
+    }
+    if (err != QN_OK) {
+        close(fd);
+        return err;
+    }
+    r->listener = fd;
+    r->seat = seat;
+    return QN_OK;
 }
 
 int qn_rendezvous_seat(struct qn_rendezvous *r, qn_node_t seat)
 {
-    uint64_t token;
     QN_ASSERT(seat < QN_NODES_MAX);
     if (r->owner != getpid()) {
         return QN_EPERM;
@@ -405,23 +497,16 @@ int qn_rendezvous_seat(struct qn_rendezvous *r, qn_node_t seat)
     if (r->seat != NO_SEAT) {
         return QN_EEXIST;
     }
-    int fd = listen_somewhere(&token);
-    if (fd < 0) {
-        return fd;
+    int err = r->founds ? QN_OK : lock(r, ENTRY);
+    if (err != QN_OK) {
+        return err == QN_EBUSY ? QN_EAGAIN : err;
     }
-    if (!lock(r, (off_t)seat, F_WRLCK)) {
-        close(fd);
-        return QN_EBUSY;
+    err = take_seat(r, seat);
+    if (err == QN_OK || !r->founds) {
+        unlock(r, ENTRY);
+        r->founds = false;
     }
-    if (!write_token(r, seat, token)) {
-        (void)lock(r, (off_t)seat, F_UNLCK);
-        close(fd);
-        return QN_EIO;
-    }
-    r->listener = fd;
-    r->seat = seat;
-    end_founding(r);
-    return QN_OK;
+    return err;
 }
 
 int qn_rendezvous_fd(const struct qn_rendezvous *r)
@@ -434,7 +519,7 @@ int qn_rendezvous_accept(struct qn_rendezvous *r, int *connection, pid_t *pid)
     if (r->owner != getpid()) {
         return QN_EPERM;
     }
-    while (r->listener >= 0) {
+    for (int i = 0; r->listener >= 0 && i < BACKLOG; i++) {
         int fd = accept4(r->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0 && is_of_this_user(fd, pid)) {
             *connection = fd;

@@ -17,18 +17,25 @@
  * special, and no process but the members is needed.
  *
  * Of processes that come at the same time one is the founder; the others are
- * told to come again (QN_EAGAIN) until it has a seat or has ended.
+ * told to come again (QN_EAGAIN) until it has a seat or has ended. If all
+ * members end while a guest has no seat yet, it is told so (QN_ESTALE).
  *
- * A trap of record locks: a process loses its seat if it closes any other
- * descriptor of the file. So it is opened once per process (QN_EEXIST), and
- * the program must not open it by itself. A file that is removed while its
- * group lives lets a second group begin: leave it where it is.
+ * Traps. A process loses its seat if it closes any other descriptor of the
+ * file: so it is opened once per process (QN_EEXIST), and the program must
+ * neither open it by itself nor close what it does not know (closefrom). A file
+ * that is removed while its group lives lets a second group begin: a group that
+ * outlives its user's last login meets at a path, for logind may then remove
+ * what the user has in /dev/shm (RemoveIPC). Members share the network
+ * namespace, where the names of their sockets are; to one of another a member
+ * seems not to answer. Of another pid namespace the kernel tells no process, so
+ * nothing but the user is checked.
  *
  * What guests and members say to each other is their affair: messages with
  * descriptors (fd_message.h).
  *
  * Threads: one per rendezvous; open and close from any. Nothing blocks. In a
- * forked child every call but close returns QN_EPERM.
+ * forked child enter, seat and accept return QN_EPERM; it may open the name
+ * itself.
  */
 
 #include <stdint.h>
@@ -73,8 +80,10 @@ int qn_rendezvous_enter(struct qn_rendezvous *r, uint64_t skip, qn_node_t *seat,
  * Take a seat and listen. The founder takes any; a guest the one that members
  * have given it. From here on this process is asked by others.
  *
- * @return QN_OK; QN_EBUSY: a living process has that seat; QN_EEXIST: this
- *         process has a seat; QN_EPERM; QN_EMFILE; QN_EIO.
+ * @return QN_OK; QN_EAGAIN: another process takes a seat, try again; QN_ESTALE:
+ *         the group that this guest had entered has ended, enter again;
+ *         QN_EBUSY: a living process has that seat; QN_EEXIST: this process has
+ *         a seat; QN_EPERM; QN_EMFILE; QN_ENOMEM; QN_EIO.
  */
 int qn_rendezvous_seat(struct qn_rendezvous *r, qn_node_t seat);
 
@@ -83,9 +92,10 @@ int qn_rendezvous_seat(struct qn_rendezvous *r, qn_node_t seat);
 int qn_rendezvous_fd(const struct qn_rendezvous *r);
 
 /** The next guest of this user: a connection as of `enter`. Connections of
- *  other users are closed. @param pid  Filled: of the guest; 0: of another pid
- *  namespace. @return QN_OK; QN_EAGAIN: none; QN_EPERM; QN_EMFILE;
- *  QN_ENOMEM; QN_EIO. */
+ *  other users are closed, up to 64 per call. @param pid  Filled: of the guest;
+ * 0: of another pid namespace. @return QN_OK; QN_EAGAIN: none; QN_EPERM;
+ * QN_EMFILE: the guest stays in the queue, and the socket readable; QN_ENOMEM;
+ * QN_EIO. */
 int qn_rendezvous_accept(struct qn_rendezvous *r, int *connection, pid_t *pid);
 
 /** Mask of seats that living processes have, the own one included. */

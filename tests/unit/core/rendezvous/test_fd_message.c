@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -77,6 +78,27 @@ Test(fd_message, with_too_many_descriptors_is_refused_and_leaves_none)
         cr_assert_eq(m.count, 0);
         cr_assert_eq(open_descriptors(), before);
     }
+}
+
+Test(fd_message, for_whose_descriptors_there_is_no_room_is_lost)
+{
+    struct rlimit few, many;
+    const int fds[2] = {end[0], end[0]};
+    struct qn_fd_message m = empty();
+    int before = open_descriptors();
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &many), 0);
+    few =
+        (struct rlimit){.rlim_cur = (rlim_t)dup(0), .rlim_max = many.rlim_max};
+    close((int)few.rlim_cur); /* the lowest that is free: none is below it */
+    cr_assert_eq(send_text("lost", fds, 2), QN_OK);
+    cr_assert_eq(send_text("next", NULL, 0), QN_OK);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    cr_assert_eq(qn_fd_message_recv(end[1], &m, 2, false), QN_EMFILE);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &many), 0);
+    cr_assert_eq(m.count, 0);
+    cr_assert_eq(qn_fd_message_recv(end[1], &m, 2, false), QN_OK);
+    cr_assert(m.len == 4 && memcmp(room, "next", 4) == 0);
+    cr_assert_eq(open_descriptors(), before);
 }
 
 Test(fd_message, that_is_longer_than_its_room_says_so)

@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -189,6 +191,115 @@ Test(rendezvous, a_child_that_has_inherited_all_makes_no_dead_member_alive)
     close(said);
 }
 
+/* ---- at the wrong moment ------------------------------------------------- */
+
+/* Stands before the library's, so that something may happen right before this
+ * process tries to get the lock of those who enter. */
+static void (*before_lock)(void);
+
+int fcntl(int fd, int command, ...)
+{
+    va_list args;
+    va_start(args, command);
+    void *arg = va_arg(args, void *);
+    va_end(args);
+    const struct flock *l = arg;
+    if (command == F_SETLK && l->l_type == F_WRLCK && before_lock != NULL) {
+        void (*now)(void) = before_lock;
+        before_lock = NULL;
+        now();
+    }
+    return (int)syscall(SYS_fcntl, fd, command, arg);
+}
+
+static pid_t other;
+static int other_said;
+
+static void another_founds(void)
+{
+    other = child(found_and_stay, &other_said);
+    cr_assert_eq(hear(other_said), 'y');
+}
+
+Test(rendezvous, a_founder_looks_for_members_again_when_it_has_the_lock)
+{
+    struct qn_rendezvous *r = opened();
+    qn_node_t seat = 99;
+    int fd = -2;
+    before_lock = another_founds;
+    cr_assert_eq(qn_rendezvous_enter(r, 0, &seat, &fd), QN_OK);
+    cr_assert(fd >= 0 && seat == 3, "a guest of the one that was faster");
+    close(fd);
+    cr_assert_eq(qn_rendezvous_seat(r, 4), QN_OK);
+    end(other);
+    qn_rendezvous_close(r);
+}
+
+static void the_other_ends(void)
+{
+    end(other);
+}
+
+static void the_other_ends_and_another_founds(void)
+{
+    end(other);
+    another_founds();
+}
+
+/* It has been told of a group that no member has any more. */
+Test(rendezvous, a_guest_whose_group_has_ended_is_told_so)
+{
+    static void (*const meanwhile[])(void) = {
+        the_other_ends, the_other_ends_and_another_founds};
+    for (size_t i = 0; i < 2; i++) {
+        struct qn_rendezvous *r = opened();
+        qn_node_t seat;
+        int fd;
+        another_founds();
+        cr_assert_eq(qn_rendezvous_enter(r, 0, &seat, &fd), QN_OK);
+        cr_assert_geq(fd, 0);
+        close(fd);
+        before_lock = meanwhile[i];
+        cr_assert_eq(qn_rendezvous_seat(r, 4), QN_ESTALE, "%zu", i);
+        cr_assert_eq(qn_rendezvous_living(r), i == 0 ? 0 : 1u << 3);
+        cr_assert_eq(qn_rendezvous_enter(r, 0, &seat, &fd), QN_OK);
+        cr_assert_eq(fd >= 0, i == 1, "founder, or guest of the new group");
+        cr_assert_eq(qn_rendezvous_seat(r, 4), QN_OK);
+        if (fd >= 0) {
+            close(fd);
+            end(other);
+        }
+        qn_rendezvous_close(r);
+    }
+}
+
+/* A process has the lock of a seat, and its token is still that of a member
+ * that has ended, whose child listens. */
+static void lock_and_stay(int said)
+{
+    struct flock l = {.l_type = F_WRLCK, .l_start = 0, .l_len = 1};
+    int file = open(name, O_RDWR | O_CLOEXEC);
+    say(said, file >= 0 && fcntl(file, F_SETLK, &l) == 0 ? 'y' : 'n');
+    stay(said);
+}
+
+Test(rendezvous, a_guest_talks_to_the_process_that_has_the_seat)
+{
+    int heir, said, fd = -2;
+    qn_node_t seat;
+    pid_t pid = child(found_fork_and_end, &heir);
+    cr_assert_eq(waitpid(pid, NULL, 0), pid);
+    cr_assert_eq(hear(heir), 'y');
+    pid = child(lock_and_stay, &said);
+    cr_assert_eq(hear(said), 'y');
+    struct qn_rendezvous *r = opened();
+    cr_assert_eq(qn_rendezvous_living(r), 1);
+    cr_assert_eq(qn_rendezvous_enter(r, 0, &seat, &fd), QN_EAGAIN);
+    end(pid);
+    close(heir);
+    qn_rendezvous_close(r);
+}
+
 /* ---- ten at once --------------------------------------------------------- */
 
 enum { TEN = 10 };
@@ -224,7 +335,11 @@ static void one_of_ten(int said)
     } else if (err == QN_OK) {
         __atomic_fetch_add(&tally->founders, 1, __ATOMIC_SEQ_CST);
     }
-    if (err != QN_OK || qn_rendezvous_seat(r, byte) != QN_OK) {
+    while (err == QN_OK && (err = qn_rendezvous_seat(r, byte)) == QN_EAGAIN) {
+        err = QN_OK;
+        rest();
+    }
+    if (err != QN_OK) {
         say(said, 'n');
         stay(said);
     }
@@ -280,6 +395,10 @@ Test(rendezvous, is_opened_once_per_process)
 {
     int before = open_descriptors();
     struct qn_rendezvous *r = opened(), *again = NULL;
+    qn_node_t seat;
+    int fd;
+    cr_assert_eq(qn_rendezvous_seat(r, 0), QN_ESTALE, "of no group");
+    cr_assert_eq(qn_rendezvous_enter(r, 0, &seat, &fd), QN_OK);
     cr_assert_eq(qn_rendezvous_seat(r, 0), QN_OK);
     cr_assert_eq(qn_rendezvous_open(&again, name), QN_EEXIST);
     cr_assert_eq(again, NULL);
