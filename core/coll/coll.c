@@ -1,25 +1,13 @@
 /*
  * The operations of a member, and the lanes of its present view.
  */
-#include "core/coll/coll.h"
+#include "core/coll/coll_internal.h"
 
 #include <stdlib.h>
 
 #include "core/base/assert.h"
 #include "core/base/err.h"
 #include "core/base/mark.h"
-#include "core/coll/operations.h"
-
-struct qn_coll {
-    struct qn_operations *operations;
-    struct qn_coll_lanes lanes;
-    struct qn_doorbell *doorbell;
-    struct qn_backoff_opts backoff;
-    qn_node_t self;
-    uint32_t window;
-    bool has_lanes; /* not, if they could not be made for the last view */
-    bool moved;     /* by the last poll */
-};
 
 static int take(void *ctx, const struct qn_flow_head *h, const void *bytes,
                 size_t len)
@@ -54,7 +42,7 @@ static int make_lanes(struct qn_coll *c, struct qn_qp **qp, uint16_t view)
         .qp = qp,
         .view = view,
         .budget = 1,
-        .ahead = c->window > 1,
+        .ahead = c->window > 1 || c->views,
         .user = &user,
         .ctx = c};
     int rc = qn_coll_lanes_init(&c->lanes, &l);
@@ -85,7 +73,8 @@ int qn_coll_create(struct qn_coll **out, const struct qn_coll_opts *o)
     *c = (struct qn_coll){.doorbell = o->doorbell,
                           .backoff = o->backoff,
                           .self = o->self,
-                          .window = o->window == 0 ? 1 : o->window};
+                          .window = o->window == 0 ? 1 : o->window,
+                          .views = o->alike};
     const struct qn_operations_opts operations = {
         .first = {.self = o->self, .down = o->down, .up = o->up},
         .window = c->window,

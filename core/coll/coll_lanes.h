@@ -76,7 +76,8 @@ struct qn_coll_lanes_opts {
     uint32_t budget; /* messages that a poll takes from a neighbour, at most */
     bool ahead; /* when nothing moves, look at all predecessors: one that is
                    ahead by some operations of the window must not be held back
-                   by a lane that is full (coll_flow.h, Room) */
+                   by a lane that is full (coll_flow.h, Room), nor one of a
+                   later view by what earlier ones have left in it */
     const struct qn_coll_lanes_user *user; /* kept */
     void *ctx;                             /* kept */
 };

@@ -7,7 +7,7 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "core/coll/coll.h"
+#include "core/coll/coll_internal.h"
 #include "tests/support/alike_program.h"
 #include "tests/support/inmemory_transport.h"
 #include "tests/support/test.h"
@@ -186,7 +186,10 @@ static void end_while_sending(struct net *net, qn_node_t v)
 {
     for (qn_node_t w = 0; w < net->n; w++) {
         if (net->member[v].qp[w] != NULL) {
-            inmemory_allow(net->member[v].qp[w], draw(net, 4));
+            inmemory_allow(net->member[v].qp[w], draw(net, 3) > 0 ? draw(net, 4)
+                                                 : draw(net, 2) == 0
+                                                     ? 0
+                                                     : INMEMORY_UNLIMITED);
         }
     }
     (void)qn_coll_poll(net->member[v].c);
@@ -263,10 +266,29 @@ static bool round_of_all(struct net *net)
 
 /* ---- deaths ---- */
 
+/* What is handed on, and exchanges, have rows of their own. */
+static uint32_t row_of(void *ctx, uint32_t number, uint32_t kind)
+{
+    const struct net *net = ctx;
+    return kind == QN_OPERATIONS_KINDS - 1 ? ALIKE_ROW_AGAIN
+           : kind == QN_WIRING_EXCHANGE
+               ? ALIKE_ROW_EXCHANGE
+               : (uint32_t)alike_what(&net->program, number - net->offset);
+}
+
 static void kill_member(struct net *net, qn_node_t v)
 {
     struct member *m = &net->member[v];
     struct alike_coverage *c = net->coverage;
+    for (qn_node_t w = 0; w < net->n; w++) {
+        const struct qn_coll *other = net->member[w].c;
+        if (w != v && net->member[w].alive) {
+            flow_states_see(&c->states, qn_operations_flow(other->operations),
+                            row_of, net);
+        }
+    }
+    flow_states_kill(&c->states, qn_operations_flow(m->c->operations), row_of,
+                     net);
     c->kills++;
     c->killed_root += net->view[m->view].root == v;
     c->killed_left += !m->in_view;
@@ -436,7 +458,8 @@ static void hear(struct net *net)
             all = all && (!m->alive || start_next(net, v) == QN_EPEERDEAD);
         }
     }
-    cr_assert(all, "a member has not heard of a death");
+    cr_assert(all, "seed %" PRIu64 ": a member has not heard of a death",
+              net->program.seed);
     net->coverage->heard = QN_MAX(net->coverage->heard, rounds);
     net->kills = before.kills;
     net->operations = before.operations;
@@ -504,6 +527,8 @@ static bool decide(struct net *net)
     v->v.before -= net->offset;
     v->v.done -= net->offset;
     cover_decision(net, v);
+    /* hear() may have let some do more than the program */
+    net->operations = QN_MAX(net->operations, v->v.done);
     net->views++;
     const uint32_t index = net->views - 1;
     for (uint32_t i = 0; i < v->members; i++) {
@@ -564,7 +589,8 @@ static void run(struct net *net)
 {
     for (uint32_t rounds = 0; !all_ended(net); rounds++) {
         cr_assert_lt(rounds, ROUNDS_MAX * rounds_of(net),
-                     "the living do not come to an end");
+                     "seed %" PRIu64 ": the living do not come to an end",
+                     net->program.seed);
         if (round_of_all(net)) {
             make_view(net);
         }
@@ -599,7 +625,7 @@ void alike_net_run(uint64_t seed, struct alike_coverage *c)
         .members = net->n,
         .bytes_max =
             is_long ? QN_COLL_PAYLOAD_MAX : net->n * 8 * (ALIKE_SHORT_MAX + 1)};
-    net->cells = is_long ? LONG_CELLS << draw(net, 5) : 2;
+    net->cells = is_long ? LONG_CELLS << draw(net, 5) : 1;
     net->words = net->program.bytes_max / 8;
     net->offset = seed % 2 == 0 ? 0 : UINT32_MAX - (uint32_t)(seed / 2 % 64);
     net->kills = 1 + draw(net, 3);

@@ -22,13 +22,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tests/support/flow_states.h"
+
 #define ALIKE_NET_MAX 9u /* members */
+
+/** Rows of the states beside the kinds of operations. */
+#define ALIKE_ROW_AGAIN    8u
+#define ALIKE_ROW_EXCHANGE 9u
 
 /** What was reached; counts of events. */
 struct alike_coverage {
     uint64_t seeds, kills, views, operations, voided, handed, late, far, outran,
         killed_root, killed_sending, killed_left, killed_entering, killed_again,
         root_lacked, rounds, heard, kills_long, handed_long;
+    struct flow_states states;
     uint64_t hash; /* of all results, in the order in which they came */
 };
 

@@ -3,18 +3,22 @@
  *
  *     QN_SIM_SEED=n                    that one only
  *     QN_SIM_FROM=n QN_SIM_SEEDS=m     m of them, from n (1) on
+ *     QN_SIM_STATES=1 QN_SIM_SEEDS=m   m of them, and on until a member was
+ *                                      killed in each state that there is
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/coll/payload/coll_call.h"
 #include "tests/sim/views/alike_net.h"
 #include "tests/support/replay.h"
 #include "tests/support/seeds.h"
 #include "tests/support/test.h"
 
 #define BUDGET      400u
-#define LONG_BUDGET 2500u /* few are of long payloads */
+#define MAX_SEEDS   60000u /* of QN_SIM_STATES */
+#define LONG_BUDGET 2500u  /* few are of long payloads */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SEEDS 100
@@ -28,13 +32,31 @@ static void run(uint64_t seed, struct alike_coverage *c)
     alike_net_run(seed, c);
 }
 
+static const char *row_name(uint32_t row)
+{
+    static const char *const name[] = {[QN_COLL_BROADCAST] = "broadcast",
+                                       [QN_COLL_ACKNOWLEDGED] = "acknowledged",
+                                       [QN_COLL_REDUCE] = "reduce",
+                                       [QN_COLL_ALLREDUCE] = "all-reduce",
+                                       [QN_COLL_COMMIT] = "commit",
+                                       [QN_COLL_GATHER] = "gather",
+                                       [QN_COLL_SCATTER] = "scatter",
+                                       [ALIKE_ROW_AGAIN] = "handed on",
+                                       [ALIKE_ROW_EXCHANGE] = "exchange"};
+    return name[row];
+}
+
 Test(alike_sim, whichever_members_die_operations_end_alike, .timeout = 600)
 {
-    struct alike_coverage c = {0};
+    struct alike_coverage c = {.states = {.all_fail = true, .name = row_name}};
     const uint64_t one = seeds_number("QN_SIM_SEED", 0);
     const uint64_t from = one != 0 ? one : seeds_number("QN_SIM_FROM", 1);
     const uint64_t seeds = one != 0 ? 1 : seeds_number("QN_SIM_SEEDS", SEEDS);
-    for (uint64_t seed = from; seed < from + seeds; seed++) {
+    const bool states = seeds_number("QN_SIM_STATES", 0) != 0;
+    for (uint64_t seed = from;
+         seed < from + seeds ||
+         (states && flow_states_left(&c.states) > 0 && seed < from + MAX_SEEDS);
+         seed++) {
         run(seed, &c);
     }
     const bool enough = seeds >= BUDGET;
@@ -58,6 +80,7 @@ Test(alike_sim, whichever_members_die_operations_end_alike, .timeout = 600)
     seeds_expect("  and started later", c.late, enough);
     seeds_expect("void at a member", c.voided, enough);
     seeds_expect("rounds to hear", c.heard, enough);
+    flow_states_expect(&c.states, states);
 }
 
 Test(alike_sim, a_seed_gives_the_same_run_each_time)

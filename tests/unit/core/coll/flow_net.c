@@ -320,6 +320,11 @@ static bool read_lane(struct flow_net *net, struct flow_lane *l)
     return moved;
 }
 
+static bool is_cut(const struct flow_net *net, uint32_t v)
+{
+    return net->cut.on && net->cut.member == v && net->cut.sends == 0;
+}
+
 static bool send_all(struct flow_net *net, uint32_t v)
 {
     struct flow_member *self = &net->member[v];
@@ -334,7 +339,8 @@ static bool send_all(struct flow_net *net, uint32_t v)
         const struct flow_op none = {0};
         const struct flow_op *op =
             fail ? &none : op_of(net, v, send.head.number);
-        if (net->member[send.to].ended || l->tail - l->head == net->room) {
+        if (net->member[send.to].ended || l->tail - l->head == net->room ||
+            is_cut(net, v)) {
             break;
         }
         uint64_t visible = net->now + 1 + flow_net_draw(net, net->delay);
@@ -349,6 +355,7 @@ static bool send_all(struct flow_net *net, uint32_t v)
                                   .most = op->most + 1};
         at(net, l->last, send.to, false, 0);
         net->messages += !fail;
+        net->cut.sends -= net->cut.on && net->cut.member == v;
         self->handled++;
         qn_coll_flow_sent(self->f);
         finish(net, v);
@@ -380,6 +387,20 @@ static bool deliver_all(struct flow_net *net, uint32_t v)
     return moved;
 }
 
+/* @return whether it has to wait. */
+static bool begins_later(struct flow_net *net, uint32_t v)
+{
+    return net->now < net->member[v].begins_at;
+}
+
+static void begin_later(struct flow_net *net, uint32_t v)
+{
+    if (net->late > 0) {
+        net->member[v].begins_at = net->now + flow_net_draw(net, net->late + 1);
+        at(net, net->member[v].begins_at, v, false, 0);
+    }
+}
+
 static bool begin_all(struct flow_net *net, uint32_t v)
 {
     struct flow_member *self = &net->member[v];
@@ -390,11 +411,13 @@ static bool begin_all(struct flow_net *net, uint32_t v)
         const struct qn_wiring *w = self->wiring[kind];
         uint32_t ops = net->allowed != NULL ? net->allowed(net) : net->ops;
         if (self->begun == ops || !(w->called || w->root) ||
+            begins_later(net, v) ||
             qn_coll_flow_begin(self->f, kind, &number) != QN_OK) {
             return moved;
         }
         cr_assert_eq(number, next);
         self->begun++;
+        begin_later(net, v);
         moved = true;
         struct flow_op *op = op_of(net, v, number);
         if (w->stage[0].payload == QN_PAYLOAD_COMBINE) {
@@ -465,7 +488,7 @@ void flow_net_start(struct flow_net *net)
 
 void flow_net_run(struct flow_net *net)
 {
-    while (net->events > 0) {
+    while (net->events > 0 && !is_cut(net, net->cut.member)) {
         if (net->end != 0 && net->heap[0].time > net->end) {
             return;
         }

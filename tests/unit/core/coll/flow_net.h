@@ -4,7 +4,7 @@
 /**
  * A group of flow machines in virtual time, in one thread: lanes with a delay
  * for each message and bounded room, local work that takes time, and
- * operations that are begun whenever the window lets them.
+ * operations that are begun whenever the window lets them, or later.
  *
  * The net checks at every member that operations are delivered in order, once,
  * with the root's payload; that the results of reductions are right; and counts
@@ -48,6 +48,7 @@ struct flow_member {
     uint32_t delivered; /* number */
     uint32_t completed; /* number */
     uint32_t handled;   /* messages sent and received */
+    uint64_t begins_at; /* time: not before it */
     bool ended;
     struct flow_op *op; /* [window] by number */
 };
@@ -71,6 +72,7 @@ struct flow_net {
     bool reorder;   /* lanes are no FIFOs */
     uint32_t delay; /* of a message: 1 .. delay */
     uint32_t work;  /* of local work: 0 .. work */
+    uint32_t late;  /* from one begin to the next: 0 .. late */
     uint64_t now, random;
     uint64_t messages;    /* sent */
     uint32_t least, most; /* hops of the messages that the root gets back */
@@ -86,6 +88,11 @@ struct flow_net {
                                                   have begun; NULL: all */
     void *ctx;
     uint64_t end; /* flow_net_run stops at this time; 0: never */
+    struct {
+        bool on;
+        uint32_t member;
+        uint32_t sends;
+    } cut; /* flow_net_run stops when a member would send more than these */
 };
 
 /** Set n, kinds, and each member's wirings first; then the other options. */

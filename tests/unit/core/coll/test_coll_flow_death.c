@@ -5,10 +5,12 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "tests/support/flow_states.h"
 #include "tests/support/test.h"
 #include "tests/unit/core/coll/flow_net.h"
 
-#define KILLS 10000u
+#define KILLS     10000u
+#define KILLS_MAX 40000u /* until there was one in each state */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define PER_KIND 1u
@@ -28,7 +30,13 @@ static struct flow_net *new_net(uint32_t n, uint64_t seed)
                              .random = seed};
     net->window = 1u << flow_net_draw(net, 4);
     net->room = 1 + flow_net_draw(net, 4);
-    net->work = flow_net_draw(net, 40);
+    if (seed / 5 % 2 == 0) { /* lanes are full */
+        net->window = 8;
+        net->room = 1;
+        net->delay = 60;
+    }
+    net->work = flow_net_draw(net, seed / 7 % 2 == 0 ? 400 : 40);
+    net->late = seed / 3 % 3 == 0 ? 1 + flow_net_draw(net, 100) : 0;
     return net;
 }
 
@@ -54,7 +62,7 @@ static void wire_trees(struct flow_net *net, enum qn_wiring_kind kind,
     flow_net_tree(net, &down, QN_NO_MEMBER);
     flow_net_tree(net, &up, down.root);
     const struct qn_wiring_opts o = {.kind = kind,
-                                     .called = reduces || seed % 2 == 0,
+                                     .called = reduces || seed / 8 % 2 == 0,
                                      .down = &down,
                                      .up = seed / 3 % 2 == 0 ? &up : &down};
     flow_net_wire(net, 0, &o);
@@ -83,7 +91,57 @@ static void check_ended(const struct flow_net *net, uint64_t seed)
 /* Its messages are as many as pairs. */
 #define EXCHANGE_MAX 16u
 
-static void kill_in(uint32_t members, uint64_t seed)
+/* Its wiring, and whether all members begin it. */
+static uint32_t row_of(void *ctx, uint32_t number, uint32_t kind)
+{
+    const struct flow_net *net = ctx;
+    const struct qn_wiring *w = net->member[0].wiring[0];
+    (void)number, (void)kind;
+    return 2 * (uint32_t)w->kind + w->called;
+}
+
+static uint32_t root_of(const struct flow_net *net)
+{
+    uint32_t v = 0;
+    while (!net->member[v].wiring[0]->root) {
+        v++;
+    }
+    return v;
+}
+
+static void kill_one(struct flow_net *net, uint32_t victim,
+                     struct flow_states *states)
+{
+    for (uint32_t v = 0; states != NULL && v < net->n; v++) {
+        if (!net->member[v].ended && v != victim) {
+            flow_states_see(states, net->member[v].f, row_of, net);
+        }
+    }
+    if (states != NULL && !net->member[victim].ended) {
+        flow_states_kill(states, net->member[victim].f, row_of, net);
+    }
+    flow_net_kill(net, victim);
+}
+
+static void run_until(struct flow_net *net, uint64_t time)
+{
+    net->end = time;
+    flow_net_run(net);
+    net->now = net->cut.on ? net->now : time;
+}
+
+/* A member sends a few messages more: its death may come between two of one
+ * operation. */
+static void run_until_cut(struct flow_net *net, uint32_t victim)
+{
+    net->cut.on = true;
+    net->cut.member = victim;
+    net->cut.sends = 1 + flow_net_draw(net, 3);
+    run_until(net, net->now + 100);
+    net->cut.on = false;
+}
+
+static void kill_in(uint32_t members, uint64_t seed, struct flow_states *states)
 {
     const uint32_t kind = (uint32_t)(seed % (QN_WIRING_RING + 2));
     const uint32_t n =
@@ -96,10 +154,13 @@ static void kill_in(uint32_t members, uint64_t seed)
     }
     flow_net_start(net);
     for (uint32_t kills = 1 + flow_net_draw(net, 2); kills > 0; kills--) {
-        net->end = net->now + 1 + flow_net_draw(net, 400);
-        flow_net_run(net);
-        net->now = net->end;
-        flow_net_kill(net, flow_net_draw(net, n));
+        const uint32_t victim =
+            flow_net_draw(net, 4) == 0 ? root_of(net) : flow_net_draw(net, n);
+        run_until(net, net->now + 1 + flow_net_draw(net, 400));
+        if (flow_net_draw(net, 2) == 0) {
+            run_until_cut(net, victim);
+        }
+        kill_one(net, victim, states);
     }
     net->end = 0;
     flow_net_run(net);
@@ -107,11 +168,32 @@ static void kill_in(uint32_t members, uint64_t seed)
     flow_net_free(net);
 }
 
-Test(coll_flow_death, no_member_waits_for_ever_whichever_dies, .timeout = 120)
+static const char *row_name(uint32_t row)
 {
-    for (uint64_t seed = 1; seed <= KILLS; seed++) {
-        kill_in(2 + (uint32_t)(seed / 3 % 9), seed);
+    static const char *const name[] = {
+        [2 * QN_WIRING_BROADCAST] = "broadcast",
+        [2 * QN_WIRING_BROADCAST + 1] = "broadcast, called",
+        [2 * QN_WIRING_ACKNOWLEDGED] = "acknowledged",
+        [2 * QN_WIRING_ACKNOWLEDGED + 1] = "acknowledged, called",
+        [2 * QN_WIRING_REDUCE + 1] = "reduce",
+        [2 * QN_WIRING_ALLREDUCE + 1] = "all-reduce",
+        [2 * QN_WIRING_COMMIT] = "commit",
+        [2 * QN_WIRING_COMMIT + 1] = "commit, called",
+        [2 * QN_WIRING_EXCHANGE + 1] = "exchange",
+        [2 * QN_WIRING_RING] = "ring"};
+    return name[row];
+}
+
+Test(coll_flow_death, no_member_waits_for_ever_in_whichever_state_one_dies,
+     .timeout = 120)
+{
+    struct flow_states states = {.works = true, .name = row_name};
+    for (uint64_t seed = 1;
+         seed <= KILLS || (seed <= KILLS_MAX && flow_states_left(&states) > 0);
+         seed++) {
+        kill_in(2 + (uint32_t)(seed / 3 % 11), seed, &states);
     }
+    flow_states_expect(&states, true);
 }
 
 /* Every size up to 64, and some above, each with all kinds over trees and pairs
@@ -121,7 +203,7 @@ Test(coll_flow_death, no_member_waits_for_ever_in_larger_groups, .timeout = 120)
     uint64_t seed = 0;
     for (uint32_t n = 11; n <= FLOW_NET_MAX; n += n < 64 ? 1 : n / 8) {
         for (uint32_t i = 0; i < (QN_WIRING_RING + 2) * PER_KIND; i++) {
-            kill_in(n, ++seed);
+            kill_in(n, ++seed, NULL);
         }
     }
 }
