@@ -46,6 +46,10 @@
     X(ASYNC_HASTY_CLAIM, ASYNC, "a place is claimed before the second look")   \
     X(ASYNC_PASS_UNSEEN, ASYNC, "what is passed on is not looked at again")    \
     X(ASYNC_LEAF, ASYNC, "a leaf does not note the version")                   \
+    X(ASYNC_ANY_POSITION, ASYNC, "a position of long ago counts")              \
+    X(ASYNC_NOTED_STAYS, ASYNC, "changes are counted through incarnations")    \
+    X(ASYNC_JUMP_OPEN, ASYNC, "a jump to the floor leaves a message open")     \
+    X(ASYNC_ONE_VERSION, ASYNC, "what is sent again has the same version")     \
     X(ASYNC_USE_STAYS, ASYNC, "the head of a buffer stays while it changes")   \
     X(ASYNC_NO_SECOND_LOOK, LIVES, "a chunk counts whichever incarnation's")
 

@@ -151,7 +151,7 @@ static bool follows(struct qn_oc_async *a, const struct qn_oc_about *h)
         (int32_t)(h->floor - s->number) > 0) {
         s->incarnation = a->known[h->source];
         s->number = s->told = h->floor;
-        s->next = 0;
+        s->next = QN_MPB_MUTANT(ASYNC_JUMP_OPEN) ? s->next : 0;
     }
     return h->number == s->number + 1;
 }

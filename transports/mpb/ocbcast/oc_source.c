@@ -41,8 +41,9 @@ static uint32_t lacks(struct qn_oc_async *a, qn_node_t v)
     }
     uint64_t seen = qn_oc_word(a, a->received, v);
     uint32_t position = (uint32_t)(seen >> 32);
-    if ((uint32_t)seen == qn_oc_tag(a, a->chip->self, v) &&
-        position - o->position[v] <= o->number - o->position[v]) {
+    bool good = position - o->position[v] <= o->number - o->position[v] ||
+                QN_MPB_MUTANT(ASYNC_ANY_POSITION);
+    if ((uint32_t)seen == qn_oc_tag(a, a->chip->self, v) && good) {
         o->position[v] = position;
     }
     return o->number - o->position[v];
@@ -86,7 +87,7 @@ static void send_again(struct qn_oc_async *a)
     for (uint32_t n = o->floor + 1; n != o->number + 1; n++) {
         qn_oc_enqueue(a, a->chip->self, n);
     }
-    o->again = true;
+    o->again = !QN_MPB_MUTANT(ASYNC_ONE_VERSION);
 }
 
 /* Tell all others that this node's view has changed. The use that the head
@@ -121,7 +122,9 @@ void qn_oc_look_around(struct qn_oc_async *a)
         for (qn_node_t v = 0; v < a->chip->nodes; v++) {
             if (anew[v]) {
                 a->known[v] = a->chip->incarnation[v];
-                a->noted[v] = 0; /* of an incarnation before */
+                /* What was noted is of an incarnation before. */
+                a->noted[v] =
+                    QN_MPB_MUTANT(ASYNC_NOTED_STAYS) ? a->noted[v] : 0;
                 a->out.position[v] = a->out.floor;
             }
         }

@@ -36,4 +36,20 @@ const char *oc_async_torn_head(uint64_t seed);
  *  their numbers, and then passes on again. */
 const char *oc_async_old_leaf(uint64_t seed);
 
+/** A member comes back, and finds a word of an incarnation whose low bits were
+ *  the same. */
+const char *oc_async_old_position(uint64_t seed);
+
+/** A node comes back, and its view changes as often as it had in the life
+ *  before. */
+const char *oc_async_same_count(uint64_t seed);
+
+/** A member that has half a message goes on from a chunk that is the second
+ *  half of another. */
+const char *oc_async_jump(uint64_t seed);
+
+/** What went along a former tree comes to a node behind the same along a newer
+ *  one. */
+const char *oc_async_straggler(uint64_t seed);
+
 #endif

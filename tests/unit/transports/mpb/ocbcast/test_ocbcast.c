@@ -107,6 +107,34 @@ Test(oc_async, what_was_a_leaf_for_half_of_all_versions_passes_on_again)
     cr_assert_null(wrong, "%s", wrong);
 }
 
+static void run(const char *(*world)(uint64_t))
+{
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        const char *wrong = world(seed);
+        cr_assert_null(wrong, "seed %u: %s", (uint32_t)seed, wrong);
+    }
+}
+
+Test(oc_async, a_position_of_long_ago_does_not_count)
+{
+    run(oc_async_old_position);
+}
+
+Test(oc_async, a_view_that_changes_in_another_life_is_noticed)
+{
+    run(oc_async_same_count);
+}
+
+Test(oc_async, behind_a_jump_no_half_of_a_message_is_completed)
+{
+    run(oc_async_jump);
+}
+
+Test(oc_async, a_straggler_takes_no_place_of_a_newer_chunk)
+{
+    run(oc_async_straggler);
+}
+
 Test(oc_async, a_source_does_not_run_ahead_of_a_member_that_stalls,
      .timeout = 60)
 {

@@ -17,6 +17,10 @@ static const char *async_world(uint64_t seed)
     uint32_t most;
     const char *wrong = oc_async_torn_head(seed);
     wrong = wrong != NULL ? wrong : oc_async_old_leaf(seed);
+    wrong = wrong != NULL ? wrong : oc_async_old_position(seed);
+    wrong = wrong != NULL ? wrong : oc_async_same_count(seed);
+    wrong = wrong != NULL ? wrong : oc_async_jump(seed);
+    wrong = wrong != NULL ? wrong : oc_async_straggler(seed);
     wrong = wrong != NULL ? wrong : oc_async_traffic(seed, 0);
     wrong = wrong != NULL ? wrong : oc_async_traffic(seed, 24);
     wrong = wrong != NULL ? wrong : oc_async_stall_and_deaths(seed, &most);
