@@ -47,7 +47,8 @@ static_assert(sizeof(struct qn_pair) == 16, "");
 struct registration {
     struct robust_list_head head;
     struct robust_list element;
-    pid_t tid; /* of the thread that holds it: a fork's child does not */
+    pid_t tid;    /* of the thread that holds it: a fork's child does not */
+    uint64_t inc; /* that lives */
 };
 
 static _Thread_local struct registration registration;
@@ -62,7 +63,7 @@ static uintptr_t futex_of(struct qn_pair *liveness)
 #endif
 }
 
-static int enlist(struct qn_pair *liveness, pid_t tid)
+static int enlist(struct qn_pair *liveness, pid_t tid, uint64_t inc)
 {
     struct registration *r = &registration;
     if (r->tid == tid) {
@@ -76,14 +77,17 @@ static int enlist(struct qn_pair *liveness, pid_t tid)
         return QN_ENOSYS;
     }
     r->tid = tid;
+    r->inc = inc;
     return QN_OK;
 }
 
-/* An empty list: that of the C library is not known any more. */
-static void delist(pid_t tid)
+/* An empty list: that of the C library is not known any more. Not if this
+ * thread lives as another one: what ends may be a dead thread's. */
+static void delist(struct qn_pair *liveness, uint64_t inc)
 {
     struct registration *r = &registration;
-    if (r->tid == tid) {
+    uintptr_t listed = (uintptr_t)&r->element + (uintptr_t)r->head.futex_offset;
+    if (r->tid == gettid() && r->inc == inc && listed == futex_of(liveness)) {
         r->head.list.next = &r->head.list;
         (void)syscall(SYS_set_robust_list, &r->head, sizeof r->head);
         r->tid = 0;
@@ -106,7 +110,7 @@ int qn_liveness_begin(struct qn_commons *c, qn_node_t node, uint64_t inc)
     QN_ASSERT(qn_commons_owns(c, node));
     struct qn_pair *liveness = qn_commons_liveness(c, node);
     pid_t tid = thread_of(c, node);
-    int err = qn_commons_is_shared(c) ? enlist(liveness, tid) : QN_OK;
+    int err = qn_commons_is_shared(c) ? enlist(liveness, tid, inc) : QN_OK;
     if (err != QN_OK) {
         return err;
     }
@@ -125,13 +129,14 @@ static void end(struct qn_commons *c, qn_node_t node, uint64_t inc,
     uint64_t first;
     uint64_t second;
     qn_load_pair(liveness, &first, &second);
-    if (first != inc) {
-        return;
+    if (first == inc) {
+        /* release in it -> acquire in qn_liveness_check: as the kernel's mark.
+         */
+        (void)qn_cas_pair(liveness, inc, second, inc, mark);
     }
-    /* release in it -> acquire in qn_liveness_check: as the kernel's mark. */
-    (void)qn_cas_pair(liveness, inc, second, inc, mark);
     if (qn_commons_is_shared(c)) {
-        delist(gettid());
+        delist(liveness, inc); /* also if a later one has begun: it is unmapped
+                                  soon */
     }
 }
 

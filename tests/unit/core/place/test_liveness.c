@@ -435,6 +435,78 @@ Test(liveness, a_thread_has_one_at_a_time)
     drop(c, fd);
 }
 
+#define OTHER (NODE + 1)
+
+static void *live_as_the_other(void *arg)
+{
+    int fd = *(int *)arg;
+    static struct qn_commons *c;
+    if (qn_commons_map(&c, fd, NODES, 0) != QN_OK ||
+        qn_commons_own(c, OTHER) != QN_OK ||
+        qn_liveness_begin(c, OTHER, 7) != QN_OK) {
+        _exit(1);
+    }
+    return c;
+}
+
+/* Of a thread that has ended, as a program may that joins it. */
+static void end_the_life_of_a_thread(struct qn_commons *c, int fd)
+{
+    pthread_t t;
+    void *its;
+    if (pthread_create(&t, NULL, live_as_the_other, &fd) != 0 ||
+        pthread_join(t, &its) != 0) {
+        _exit(1);
+    }
+    qn_liveness_end(its, OTHER, 7);
+    qn_commons_destroy(its);
+    qn_store(qn_commons_read_index(c), 1, QN_SEQ_CST);
+    stay(c, fd);
+}
+
+Test(liveness, a_thread_that_ends_the_life_of_a_dead_one_goes_on, .timeout = 60)
+{
+    int fd;
+    struct qn_commons *c = make(true, &fd);
+    pid_t pid = child(c, fd, 5, end_the_life_of_a_thread);
+    while (qn_load(qn_commons_read_index(c), QN_SEQ_CST) == 0) {
+        sched_yield();
+    }
+    cr_assert_eq(qn_liveness_check(c, NODE, 5), QN_LIVENESS_ALIVE);
+    kill_and_wait(pid);
+    cr_assert_eq(qn_liveness_check(c, NODE, 5), QN_LIVENESS_DEAD,
+                 "the kernel marks it as ever");
+    drop(c, fd);
+}
+
+static void *live_as_this_one(void *arg)
+{
+    return live(*(int *)arg, 9);
+}
+
+/* By another thread, over a mapping of its own. */
+static void end_what_was_superseded(struct qn_commons *c, int fd)
+{
+    pthread_t t;
+    if (pthread_create(&t, NULL, live_as_this_one, &fd) != 0 ||
+        pthread_join(t, NULL) != 0) {
+        _exit(1);
+    }
+    qn_liveness_end(c, NODE, 5);
+    _exit(qn_liveness_begin(c, NODE, 10) == QN_OK ? 0 : 1);
+}
+
+Test(liveness, a_thread_may_live_again_after_it_was_superseded, .timeout = 60)
+{
+    int fd;
+    int status;
+    struct qn_commons *c = make(true, &fd);
+    pid_t pid = child(c, fd, 5, end_what_was_superseded);
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_assert_eq(status, 0);
+    drop(c, fd);
+}
+
 Test(liveness, in_private_memory_one_thread_lives_as_all)
 {
     int fd;
