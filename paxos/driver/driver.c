@@ -472,6 +472,12 @@ qn_slot_t qn_driver_applied(const struct qn_driver *d)
     return d->positions.applied;
 }
 
+void qn_driver_suspend_apply(struct qn_driver *d, bool suspended)
+{
+    d->more = d->more && !suspended;
+    qn_onepaxos_suspend_apply(d->machine, suspended);
+}
+
 void qn_driver_hold_learns(struct qn_driver *d, bool hold)
 {
     d->hold_learns = hold;

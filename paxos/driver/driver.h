@@ -517,6 +517,15 @@ void qn_driver_hold(struct qn_driver *d, qn_node_t joiner, qn_slot_t position,
                     uint32_t done);
 void qn_driver_release(struct qn_driver *d);
 
+/**
+ * The service gives a snapshot and has no consistent cut: apply nothing, and do
+ * not propose this node as leader, from now on until it is called with false.
+ * Everything else goes on. To the leader this is a member that has stopped: it
+ * waits for it as long as for any (flow control, PROTOCOL.md 3.6). Reads and
+ * own commands wait. Between two slots (qn_driver_cut), and not inside a turn.
+ */
+void qn_driver_suspend_apply(struct qn_driver *d, bool suspended);
+
 /** A snapshot of `position` is on its way to this node, and will be installed
  *  even if its donor ends; 0: none is on its way (any more). */
 void qn_driver_coming(struct qn_driver *d, qn_slot_t position);

@@ -487,6 +487,6 @@ static bool apply_slot(struct qn_onepaxos *p, struct qn_step *t)
 void qn_learner_apply(struct qn_onepaxos *p, struct qn_step *t)
 {
     while (p->applied < p->learned_hi && p->apply_budget != 0 &&
-           apply_slot(p, t)) {
+           !p->apply_suspended && apply_slot(p, t)) {
     }
 }

@@ -342,8 +342,9 @@ static void finish(struct qn_onepaxos *p, struct qn_step *t, bool tick)
 {
     struct qn_step_out *out = t->out;
     out->transfers = p->catch_up.transfers | p->change.answers;
-    out->apply_pending = p->applied < p->learned_hi && p->apply_budget == 0;
-    out->again = p->applied < p->learned_hi && !out->apply_pending;
+    const bool more = p->applied < p->learned_hi && !p->apply_suspended;
+    out->apply_pending = more && p->apply_budget == 0;
+    out->again = more && !out->apply_pending;
     out->deadline = QN_MIN(qn_catch_up_deadline(p), qn_reconfigure_deadline(p));
     qn_time_t at = turn_at(p, t->now);
     out->deadline = QN_MIN(out->deadline, at);
@@ -378,6 +379,11 @@ int qn_onepaxos_step(struct qn_onepaxos *p, const struct qn_input *in,
 void qn_onepaxos_set_apply_budget(struct qn_onepaxos *p, uint64_t commands)
 {
     p->apply_budget = commands;
+}
+
+void qn_onepaxos_suspend_apply(struct qn_onepaxos *p, bool suspended)
+{
+    p->apply_suspended = suspended;
 }
 
 void qn_onepaxos_set_propose_interval(struct qn_onepaxos *p, qn_time_t interval)

@@ -274,6 +274,11 @@ const struct qn_utility *qn_onepaxos_utility(const struct qn_onepaxos *p);
  *  bound. */
 void qn_onepaxos_set_apply_budget(struct qn_onepaxos *p, uint64_t commands);
 
+/** While `suspended`: put out nothing as APPLY, begin no proposal of this node
+ * as leader (PROTOCOL.md 3.5). Nothing else changes; the shell asks for a step
+ *  when it is over. */
+void qn_onepaxos_suspend_apply(struct qn_onepaxos *p, bool suspended);
+
 /** While this node leads, leave at least `interval` ns from one slot to the
  *  next. 0, as at first: fill slots as fast as possible. Batches grow
  *  meanwhile, and requests wait in their channels. */

@@ -197,6 +197,7 @@ struct qn_onepaxos {
     uint64_t stamp;        /* newest stamp in the log, ms */
     uint64_t apply_budget; /* commands that may be put out,
                               qn_onepaxos_set_apply_budget */
+    bool apply_suspended;  /* qn_onepaxos_suspend_apply */
     uint32_t apply_at;     /* where slot applied + 1 goes on (qn_batch_next) */
     struct qn_session session[QN_NODES_MAX];
 

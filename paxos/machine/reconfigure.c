@@ -291,6 +291,9 @@ static qn_time_t random_below(struct qn_onepaxos *p, qn_time_t n)
 
 static bool may_lead(const struct qn_onepaxos *p)
 {
+    if (p->apply_suspended) {
+        return false; /* it could answer no command of its own */
+    }
     if (p->memory != NULL) {
         return p->leader.role == QN_FOLLOWER && qn_memory_leader_may(p);
     }

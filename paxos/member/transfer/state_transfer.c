@@ -30,10 +30,14 @@
 #define PAUSE (20 * QN_MS) /* after all donors failed: at first */
 
 static const char *const why_text[TRANSFER_WHYS] = {
-    "it has no complete state itself",  "it serves another joiner",
-    "it has not reached that position", "it gave up its cut of the state",
-    "it lacks memory for a snapshot",   "the joiner took no chunk for too long",
-    "its state cannot be given",        "it leads, and would have to pause"};
+    "it has no complete state itself",
+    "it serves another joiner",
+    "it has not reached that position",
+    "it gave up its cut of the state",
+    "it lacks memory for a snapshot",
+    "the joiner took no chunk for too long",
+    "its state cannot be given",
+    "it leads, and would have to apply nothing"};
 
 /* Discard what this attempt has brought. */
 static void join_clear(struct qn_state_transfer *r)
@@ -454,7 +458,7 @@ qn_time_t qn_state_transfer_turn(struct qn_state_transfer *r, qn_time_t now)
     return QN_MIN(give, join);
 }
 
-bool qn_state_transfer_pauses(const struct qn_state_transfer *r)
+bool qn_state_transfer_suspends(const struct qn_state_transfer *r)
 {
     return r->o.user.no_cut && r->donation.state == GIFT_UNDER_WAY;
 }

@@ -47,7 +47,8 @@
  *     told           if on_message(x, ..) is true, the loop must not block
  *                    before the next turn
  *     need_snapshot  of struct qn_service: begin(x, slot, now)
- *     each turn      before the driver's flush: at = min(at, turn(x, now))
+ *     each turn      before the driver's flush: at = min(at, turn(x, now));
+ *                    with `no_cut` then qn_driver_suspend_apply(d, suspends(x))
  *     peer down, up  peer_down, peer_up; before anything of the new incarnation
  *                    is received
  *     end            destroy(x) before the user's state
@@ -92,7 +93,7 @@ struct qn_state_transfer_progress {
  * once for each `begin` that returned QN_OK.
  *
  * A user that cannot keep a cut while commands are applied sets `no_cut`. While
- * such a donor gives, qn_state_transfer_pauses is true, and the member must
+ * such a donor gives, qn_state_transfer_suspends is true, and the member must
  * apply nothing, count as stalled for flow control, and not propose itself as
  * leader.
  */
@@ -155,7 +156,7 @@ struct qn_state_transfer_ops {
     /** May this member, without a consistent cut, apply nothing for a while?
      *  Not if it leads, unless no other member is complete. Asked in each turn
      *  of a donor with `no_cut`. NULL: always. */
-    bool (*may_pause)(void *ctx);
+    bool (*may_suspend)(void *ctx);
     /** The slots behind `position`, in % of the bytes or of the slots that
      *  may be decided while a snapshot is given (stop_bytes, stop_slots of
      *  paxos/flow/flow.h), whichever is more. */
@@ -234,7 +235,7 @@ void qn_state_transfer_peer_up(struct qn_state_transfer *r, qn_node_t peer);
 
 /** True while this member gives a snapshot from a state without a consistent
  *  cut (`no_cut`): it must apply nothing. */
-bool qn_state_transfer_pauses(const struct qn_state_transfer *r);
+bool qn_state_transfer_suspends(const struct qn_state_transfer *r);
 
 /** Do a share of the work: give at most QN_STATE_TRANSFER_GIVE chunks, and read
  *  one (QN_STATE_TRANSFER_WINDOW while there is no state to serve from).

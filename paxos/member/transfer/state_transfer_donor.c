@@ -160,11 +160,11 @@ static int look(struct qn_state_transfer *r)
     return err;
 }
 
-/* Must this member go on applying, though it would have to pause? */
-static bool may_not_pause(const struct qn_state_transfer *r)
+/* Must this member go on applying, though a snapshot would suspend that? */
+static bool may_not_suspend(const struct qn_state_transfer *r)
 {
-    return r->o.user.no_cut && r->o.ops.may_pause != NULL &&
-           !r->o.ops.may_pause(r->o.ops.ctx);
+    return r->o.user.no_cut && r->o.ops.may_suspend != NULL &&
+           !r->o.ops.may_suspend(r->o.ops.ctx);
 }
 
 /* The one place where a cut begins. @return false: not now, or refused. */
@@ -336,7 +336,7 @@ qn_time_t state_transfer_donor_turn(struct qn_state_transfer *r, qn_time_t now)
         give_up(r, TRANSFER_LOADING);
         return QN_TIME_NEVER;
     }
-    if (may_not_pause(r)) {
+    if (may_not_suspend(r)) {
         give_up(r, TRANSFER_LEADS);
         return QN_TIME_NEVER;
     }

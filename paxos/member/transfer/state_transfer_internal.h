@@ -31,7 +31,7 @@ enum state_transfer_why {
     TRANSFER_MEMORY,  /* it has no memory for a cut */
     TRANSFER_LATE,    /* the joiner has taken nothing for too long */
     TRANSFER_FAILED,  /* a callback of the donor failed */
-    TRANSFER_LEADS,   /* it would have to pause, and may not */
+    TRANSFER_LEADS,   /* it may not suspend applying */
     TRANSFER_WHYS
 };
 

@@ -36,6 +36,7 @@ static uint32_t on_apply(void *ctx, const struct qn_applied *a)
     qn_node_t i = ((struct service_ctx *)ctx)->node;
     struct world_member *m = &w->member[i];
     struct qn_session *s = &m->session[a->origin];
+    cr_assert(!m->suspended, "node %u applies though that is suspended", i);
     cr_assert_geq(a->origin_inc, s->inc, "a dead life's command");
     if (a->origin_inc > s->inc) {
         *s = (struct qn_session){.inc = a->origin_inc};
@@ -266,6 +267,7 @@ void world_driver_start(struct world *w, qn_node_t i, bool first)
     const struct qn_ring *ring[WORLD_NODES] = {0};
     const struct qn_arena *arena[WORLD_NODES] = {0};
     contexts[i] = (struct service_ctx){w, i};
+    m->suspended = false;
     for (qn_node_t p = 0; p < w->nodes; p++) {
         inc[p] = m->heard[p] = w->member[p].inc;
         if (p != i && m->direct[p] != NULL) {

@@ -66,6 +66,7 @@ struct world_member {
     uint64_t stamp_ms;
     struct qn_session session[WORLD_NODES];
     bool stopped;                /* takes no turns */
+    bool suspended;              /* applies nothing (qn_driver_suspend_apply) */
     bool coming;                 /* it lives, and has no driver yet */
     bool deaf;                   /* hears of no end and of no new incarnation */
     uint64_t heard[WORLD_NODES]; /* newest incarnation of each that it has heard
@@ -157,6 +158,9 @@ void world_hear(struct world *w, qn_node_t at, qn_node_t i);
 void world_catch_up(struct world *w, qn_node_t at);
 /** i gets a snapshot of donor. @return false: not now, or it does not help. */
 bool world_install(struct world *w, qn_node_t i, qn_node_t donor);
+/** i applies nothing from now on, or again. @return false: not now, it is in
+ *  the middle of a slot. */
+bool world_suspend_apply(struct world *w, qn_node_t i, bool suspended);
 /** All that run suspect `mask`. */
 void world_suspect(struct world *w, uint64_t mask);
 

@@ -194,6 +194,18 @@ bool world_install(struct world *w, qn_node_t i, qn_node_t donor)
     return true;
 }
 
+bool world_suspend_apply(struct world *w, qn_node_t i, bool suspended)
+{
+    struct world_member *m = &w->member[i];
+    struct qn_resume r;
+    if (suspended && !qn_driver_cut(m->driver, &r)) {
+        return false;
+    }
+    m->suspended = suspended;
+    qn_driver_suspend_apply(m->driver, suspended);
+    return true;
+}
+
 void world_suspect(struct world *w, uint64_t mask)
 {
     for (qn_node_t i = 0; i < w->nodes; i++) {

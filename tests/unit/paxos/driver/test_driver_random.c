@@ -2,9 +2,10 @@
  * Real drivers under load and faults that a seed decides: kills, of several at
  * once with the memory acceptor, new incarnations, nodes that stand still,
  * suspicions right and wrong, deaths and new incarnations of which the others
- * hear at different times, orders to lead. Then everything heals, and what
- * every living node has submitted must be applied everywhere: once, in order,
- * in one order (driver_world.c checks that with each command).
+ * hear at different times, orders to lead, nodes that apply nothing for a
+ * while. Then everything heals, and what every living node has submitted must
+ * be applied everywhere: once, in order, in one order (driver_world.c checks
+ * that with each command).
  *
  * QN_DRIVER_SEEDS=n runs n seeds and names each before it begins,
  * QN_DRIVER_SEED=n runs one and says what happens.
@@ -31,7 +32,9 @@ struct faults {
     qn_time_t back_at[WORLD_NODES];  /* of the dead */
     qn_time_t go_at[WORLD_NODES];    /* of who stands still */
     qn_time_t hears_at[WORLD_NODES]; /* of who is deaf */
-    uint64_t epoch;                  /* newest that anybody has known */
+    uint64_t paused; /* a sequence of its own; 0: no node does */
+    qn_time_t pause_end[WORLD_NODES];
+    uint64_t epoch; /* newest that anybody has known */
     uint32_t deaths;
 };
 
@@ -179,6 +182,28 @@ static void stops(struct faults *f)
     }
 }
 
+/* As if each gave snapshots now and then, without a consistent cut. */
+static void pauses(struct faults *f)
+{
+    struct world *w = f->w;
+    for (qn_node_t i = 0; i < w->nodes && f->paused != 0; i++) {
+        f->paused = f->paused * UINT64_C(6364136223846793005) +
+                    UINT64_C(1442695040888963407);
+        if (!lives(f, i)) {
+            continue;
+        }
+        const struct world_member *m = &w->member[i];
+        if (m->suspended && w->now >= f->pause_end[i]) {
+            say(f, "applies again", i);
+            (void)world_suspend_apply(w, i, false);
+        } else if (!m->suspended && f->paused >> 57 == 0 &&
+                   world_suspend_apply(w, i, true)) {
+            say(f, "pause", i);
+            f->pause_end[i] = w->now + (f->paused >> 33) % (20 * QN_MS);
+        }
+    }
+}
+
 static void suspicions(struct faults *f)
 {
     struct world *w = f->w;
@@ -249,6 +274,9 @@ static void heal(struct faults *f)
     f->kills = f->stops = f->suspects = f->late = false;
     for (qn_node_t i = 0; i < w->nodes; i++) {
         w->member[i].stopped = false;
+        if (w->member[i].suspended && lives(f, i)) {
+            (void)world_suspend_apply(w, i, false);
+        }
         if (w->member[i].deaf) {
             world_catch_up(w, i);
         }
@@ -312,6 +340,7 @@ static uint64_t run(uint64_t seed, enum by by, const char *transport, bool loud)
     f.big = chance(&f, 30);
     f.late = memory && seed % 3 == 0;
     f.aside = seed;
+    f.paused = seed % 5 == 1 ? seed : 0;
     /* In half of them long commands stay in arenas, which have place for few.
      */
     w->arena_bytes =
@@ -338,6 +367,7 @@ static uint64_t run(uint64_t seed, enum by by, const char *transport, bool loud)
         deaths(&f);
         late(&f);
         stops(&f);
+        pauses(&f);
         suspicions(&f);
         if (memory) {
             promises(&f);

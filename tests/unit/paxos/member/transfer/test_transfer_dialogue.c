@@ -341,13 +341,13 @@ Test(transfer_dialogue, without_a_consistent_cut_the_donor_applies_nothing)
     joins();
     struct node *d = donor();
     qn_slot_t at = d->toy->applied;
-    cr_assert(qn_state_transfer_pauses(d->x));
+    cr_assert(qn_state_transfer_suspends(d->x));
     for (uint32_t i = 0; d->cuts; i++) {
         cr_assert_eq(d->toy->applied, at);
         world_step(5);
     }
-    cr_assert_gt(d->paused, 2);
-    cr_assert(!qn_state_transfer_pauses(d->x), "over");
+    cr_assert_gt(d->suspended, 2);
+    cr_assert(!qn_state_transfer_suspends(d->x), "over");
     world_step(0);
     cr_assert_eq(d->toy->applied, w.slots, "it catches up");
     while (status_of(joiner).joined == 0) {
@@ -355,7 +355,7 @@ Test(transfer_dialogue, without_a_consistent_cut_the_donor_applies_nothing)
     }
     world_step(0);
     expect_same(joiner, d);
-    cr_assert_eq(w.node[1 - d->self].paused, 0);
+    cr_assert_eq(w.node[1 - d->self].suspended, 0);
     world_end();
 }
 
@@ -364,7 +364,7 @@ Test(transfer_dialogue, a_leader_without_a_consistent_cut_refuses)
     w.no_cut = true;
     world_begin(COUNT);
     w.leaders = 2; /* node 1; the other is asked, and dies */
-    w.node[1].may_not_pause = true;
+    w.node[1].may_not_suspend = true;
     joins();
     struct node *d = donor();
     cr_assert_eq(d->self, 0);
@@ -375,7 +375,7 @@ Test(transfer_dialogue, a_leader_without_a_consistent_cut_refuses)
     cr_assert_eq(w.node[1].begins, 0);
     cr_assert_eq(w.node[1].toy->applied, w.slots, "it went on");
     cr_assert_geq(status_of(joiner).attempts, 5);
-    w.node[1].may_not_pause = false; /* it is alone */
+    w.node[1].may_not_suspend = false; /* it is alone */
     run_until_joined(joiner, LONG);
     expect_same(joiner, &w.node[1]);
     world_end();
@@ -387,7 +387,7 @@ Test(transfer_dialogue, a_donor_that_must_go_on_gives_its_snapshot_up)
     world_begin(COUNT);
     joins();
     struct node *d = donor();
-    d->may_not_pause = true; /* it leads now */
+    d->may_not_suspend = true; /* it leads now */
     world_step(5);
     cr_assert(!d->cuts);
     cr_assert_eq(d->toy->applied, w.slots);
@@ -398,16 +398,16 @@ Test(transfer_dialogue, a_donor_that_must_go_on_gives_its_snapshot_up)
 }
 
 /* With one, the question is not even asked. */
-Test(transfer_dialogue, with_a_consistent_cut_no_member_pauses)
+Test(transfer_dialogue, with_a_consistent_cut_no_member_suspends_applying)
 {
     world_begin(COUNT);
     for (uint32_t i = 0; i < NODES; i++) {
-        w.node[i].may_not_pause = true;
+        w.node[i].may_not_suspend = true;
     }
     joins();
     run_until_joined(joiner, LONG);
     for (uint32_t i = 0; i < NODES; i++) {
-        cr_assert_eq(w.node[i].paused, 0);
+        cr_assert_eq(w.node[i].suspended, 0);
     }
     cr_assert_eq(status_of(joiner).attempts, 1);
     world_end();

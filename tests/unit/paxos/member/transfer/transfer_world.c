@@ -199,9 +199,9 @@ static int resume(void *ctx, const struct qn_library_state *s, qn_time_t now)
     return outcome(n, RESUME);
 }
 
-static bool may_pause(void *ctx)
+static bool may_suspend(void *ctx)
 {
-    return !((struct node *)ctx)->may_not_pause;
+    return !((struct node *)ctx)->may_not_suspend;
 }
 
 static void hold(void *ctx, qn_node_t to, qn_slot_t position, uint32_t done)
@@ -257,7 +257,7 @@ static int member_make(struct node *n, struct qn_state_transfer **x)
                                                      .busy = busy,
                                                      .cut = cut,
                                                      .resume = resume,
-                                                     .may_pause = may_pause,
+                                                     .may_suspend = may_suspend,
                                                      .log_used = log_used,
                                                      .hold = hold,
                                                      .release = release,
@@ -362,9 +362,9 @@ static void turn(struct node *n)
     }
     receive(n);
     n->at = qn_state_transfer_turn(n->x, w.now);
-    n->paused += qn_state_transfer_pauses(n->x);
+    n->suspended += qn_state_transfer_suspends(n->x);
     while (n->toy != NULL && n->toy->applied < w.slots &&
-           !qn_state_transfer_pauses(n->x)) {
+           !qn_state_transfer_suspends(n->x)) {
         apply(n->toy);
     }
 }

@@ -36,7 +36,7 @@ struct node {
     struct toy *toy; /* NULL: none */
     bool down;       /* has ended */
     bool stopped;    /* takes no turn */
-    bool may_not_pause;
+    bool may_not_suspend;
     struct failure fail[CALLS];
     /* The donor's cut: */
     bool cuts;
@@ -52,7 +52,7 @@ struct node {
     uint32_t library_nodes; /* that it says; NODES */
     bool holds;             /* the log, behind ... */
     qn_slot_t hold_at;
-    uint32_t paused; /* turns in which it had to apply nothing */
+    uint32_t suspended; /* turns in which it applied nothing */
     qn_time_t at;
 };
 
