@@ -10,9 +10,7 @@
 #include "kvs/config/settings.h"
 
 #include <assert.h>
-#include <stddef.h>
 
-#include "core/place/outbox.h"
 #include "kvs/config/config.h"
 
 enum { VERSION_BITS = 24, NODE_BITS = 6, VALUE_BITS = 24, CHECK_BITS = 10 };
@@ -25,14 +23,6 @@ static_assert(VERSION_BITS + NODE_BITS + VALUE_BITS + CHECK_BITS == 64, "word");
 static_assert(QN_NODES_MAX <= 1 << NODE_BITS, "a node fits");
 static_assert(QN_LAG_TIMEOUT_MAX <= VALUE_MAX, "a time fits");
 static_assert(QN_MIN_REPLICAS_MAX <= VALUE_MAX, "a number fits");
-
-#define COUNTER_LINE(i)                                                        \
-    (offsetof(struct qn_outbox_state, counters[i]) / QN_CACHELINE)
-static_assert(COUNTER_LINE(QN_COUNTER_CLIENTS) !=
-                      COUNTER_LINE(QN_COUNTER_SETTINGS) &&
-                  COUNTER_LINE(QN_COUNTER_SETTINGS) ==
-                      COUNTER_LINE(QN_COUNTER_SETTINGS + QN_SETTINGS - 1),
-              "a line of their own");
 
 /* ---- words --------------------------------------------------------------- */
 

@@ -24,8 +24,8 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/base/little_endian.h"
 #include "core/base/member.h"
-#include "paxos/log/little_endian.h"
 
 #define TYPE_BYTES 4u
 #define FIELDS_MAX 6u

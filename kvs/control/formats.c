@@ -10,30 +10,27 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "core/place/commons.h"
-#include "core/place/outbox.h"
 #include "kvs/control/adopt.h"
 #include "kvs/control/control_protocol.h"
 #include "kvs/replica/replica.h"
 #include "kvs/snapshot/snapshot.h"
-#include "paxos/member/transfer/library_state.h"
-#include "paxos/member/transfer/state_transfer_chunk.h"
-#include "paxos/wire/msg.h"
+#include "paxos/member/member_formats.h"
 
 static_assert(QN_FORMATS <= QN_CTL_FORMATS_MAX, "each has a number in FORMAT");
-static_assert(QN_STATE_TRANSFER_VERSION == 1 && QN_LIBRARY_STATE_VERSION == 1,
-              "the format `transfer` has both: they rise together");
 
 static const struct qn_format_range ranges[QN_FORMATS] = {
     [QN_FORMAT_HANDOVER] = {"hand-over", QN_ADOPT_VERSION, QN_ADOPT_VERSION},
-    [QN_FORMAT_OUTBOX] = {"outbox", QN_OUTBOX_VERSION, QN_OUTBOX_VERSION},
-    [QN_FORMAT_COMMONS] = {"commons", QN_COMMONS_VERSION, QN_COMMONS_VERSION},
-    [QN_FORMAT_MESSAGES] = {"messages", QN_MSG_VERSION, QN_MSG_VERSION},
+    [QN_FORMAT_OUTBOX] = {"outbox", QN_MEMBER_FORMAT_OUTBOX,
+                          QN_MEMBER_FORMAT_OUTBOX},
+    [QN_FORMAT_COMMONS] = {"commons", QN_MEMBER_FORMAT_COMMONS,
+                           QN_MEMBER_FORMAT_COMMONS},
+    [QN_FORMAT_MESSAGES] = {"messages", QN_MEMBER_FORMAT_MESSAGES,
+                            QN_MEMBER_FORMAT_MESSAGES},
     [QN_FORMAT_COMMANDS] = {"commands", QN_ENTRY_VERSION, QN_ENTRY_VERSION},
     [QN_FORMAT_SNAPSHOT] = {"snapshot", QN_SNAPSHOT_VERSION,
                             QN_SNAPSHOT_VERSION},
-    [QN_FORMAT_TRANSFER] = {"transfer", QN_STATE_TRANSFER_VERSION,
-                            QN_STATE_TRANSFER_VERSION},
+    [QN_FORMAT_TRANSFER] = {"transfer", QN_MEMBER_FORMAT_TRANSFER,
+                            QN_MEMBER_FORMAT_TRANSFER},
 };
 
 const struct qn_format_range *qn_format_at(uint32_t format)

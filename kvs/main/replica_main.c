@@ -21,7 +21,6 @@
 
 #include "core/base/assert.h"
 #include "core/base/log.h"
-#include "core/place/process.h"
 #include "kvs/local/cluster_query.h"
 #include "kvs/local/local_commands.h"
 #include "kvs/main/replica_main.h"
@@ -52,8 +51,7 @@ static void startup_turn(struct qn_server *s)
         qn_server_phase_set(s, QN_SERVER_SERVING);
     }
     if ((actions & QN_STARTUP_READY) != 0) {
-        (void)qn_process_slice(0,
-                               QN_SLICE_SERVING); /* older kernels ignore it */
+        qn_member_serves(s->member);
         qn_control_ready(s->boot);
     }
     if ((actions & QN_STARTUP_ACCEPT) != 0) {

@@ -43,7 +43,6 @@
 #include "kvs/config/config.h"
 #include "kvs/snapshot/snapshot.h"
 #include "paxos/driver/driver.h"
-#include "paxos/member/transfer/library_state.h"
 
 /** Version of the log's entries; the first entry of a group carries it. */
 #define QN_ENTRY_VERSION 4u

@@ -4,11 +4,7 @@
 #include <stdio.h>
 
 #include "core/base/err.h"
-#include "core/place/commons.h"
-#include "core/place/outbox.h"
-#include "paxos/log/arena.h"
-#include "paxos/log/ring.h"
-#include "paxos/machine/params.h"
+#include "paxos/member/member_needs.h"
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -55,27 +51,16 @@ struct qn_device_opts qn_budget_device(const struct qn_config *c)
         .nodes = c->replicas, .lanes = QN_LANES, .strict = true, .seed = 1};
 }
 
-static bool has_ring(const struct qn_config *c)
+static struct qn_member_needs needs_of(
+    const struct qn_config *c, const struct qn_transport_bytes *channels)
 {
-    return c->memory_acceptor && c->replicas > 1;
-}
-
-static uint64_t outbox_bytes(const struct qn_config *c,
-                             const struct qn_transport_bytes *channels)
-{
-    const struct qn_outbox_opts o = {.nodes = c->replicas,
-                                     .lane_bytes = channels->lane};
-    return qn_outbox_bytes_fixed(&o);
-}
-
-/* What is kept of the log: in the ring, and in memory what is not applied; or
- * in memory only. */
-static uint64_t logs_bytes(const struct qn_config *c)
-{
-    uint64_t backlog = c->replicas > 1 ? c->repl_backlog_size : 0;
-    return has_ring(c) ? backlog + qn_ring_bytes(QN_RING, 0) +
-                             QN_LOG_BYTES_MEMORY + QN_AHEAD_BYTES
-                       : backlog;
+    const struct qn_member_size s = {.nodes = c->replicas,
+                                     .memory_acceptor = c->memory_acceptor,
+                                     .ring_bytes = qn_budget_ring(c),
+                                     .arena_bytes = qn_budget_arena(c),
+                                     .backlog_bytes = c->repl_backlog_size,
+                                     .channels = *channels};
+    return qn_member_needs(&s);
 }
 
 static uint64_t values_bytes(const struct qn_config *c, uint64_t share)
@@ -88,13 +73,9 @@ static uint64_t values_bytes(const struct qn_config *c, uint64_t share)
 static uint64_t address_bytes(const struct qn_config *c,
                               const struct qn_transport_bytes *channels)
 {
-    uint64_t ring = has_ring(c) ? qn_ring_bytes(QN_RING, qn_budget_ring(c)) : 0;
-    uint64_t arena = c->replicas > 1 ? qn_arena_bytes(qn_budget_arena(c)) : 0;
-    return PROGRAM_ADDRESS + qn_commons_bytes(c->replicas, channels->device) +
-           (2 * (uint64_t)c->replicas - 1) *
-               (outbox_bytes(c, channels) + ring + arena) +
-           (has_ring(c) ? QN_LOG_BYTES_MEMORY + QN_AHEAD_BYTES
-                        : logs_bytes(c)) +
+    const struct qn_member_needs n = needs_of(c, channels);
+    return PROGRAM_ADDRESS + n.commons +
+           (2 * (uint64_t)c->replicas - 1) * n.mapped + n.log +
            2 * c->proto_max_bulk_len;
 }
 
@@ -105,14 +86,13 @@ static struct source memory_source(const struct qn_resource_limits *l,
     bool group = l->group < l->memory || l->memory == 0;
     uint64_t whole = group ? l->group : l->memory;
     uint64_t share = whole / c->replicas;
+    const struct qn_member_needs n = needs_of(c, channels);
     return (struct source){
         .name = group ? "left by the control group" : "free on this machine",
         .bytes = share,
         .whole = whole,
-        .overhead =
-            QN_LIMITS_REPLICA + outbox_bytes(c, channels) +
-            qn_commons_bytes(c->replicas, channels->device) / c->replicas +
-            logs_bytes(c) + values_bytes(c, share),
+        .overhead = QN_LIMITS_REPLICA + n.outbox + n.commons / c->replicas +
+                    n.ring + n.log + values_bytes(c, share),
         .sharers = c->replicas};
 }
 
@@ -170,8 +150,9 @@ static int refuse(const struct qn_config *c, const struct source *s,
              "a smaller --repl-backlog-size or %s",
              s->whole / MIB, s->name, s->bytes / MIB,
              (s->overhead + QN_BUDGET_LEAST) / MIB + 1,
-             s->sharers == 1 && has_ring(c) ? "--acceptor process"
-                                            : "--proto-max-bulk-len");
+             s->sharers == 1 && (c->memory_acceptor && c->replicas > 1)
+                 ? "--acceptor process"
+                 : "--proto-max-bulk-len");
     return QN_ENOMEM;
 }
 

@@ -7,10 +7,9 @@
 #include "core/base/err.h"
 #include "core/base/log.h"
 #include "core/node.h"
-#include "core/place/commons.h"
-#include "core/place/outbox.h"
 #include "core/place/quota.h"
 #include "core/qp.h"
+#include "paxos/member/member_needs.h"
 
 /* Room for three values of 64 KiB, with their batches' other bytes: enough to
  * keep the replicas of a busy server apart for a turn. 8192 brought no more. */
@@ -79,11 +78,10 @@ static int fit_memory(const struct qn_resource_limits *l,
                       const struct qn_transport_bytes *channels, char *why,
                       size_t cap)
 {
-    const struct qn_outbox_opts o = {.nodes = c->replicas,
-                                     .lane_bytes = channels->lane};
-    uint64_t need =
-        qn_commons_bytes(c->replicas, channels->device) +
-        c->replicas * (QN_LIMITS_REPLICA + qn_outbox_bytes_fixed(&o));
+    const struct qn_member_size s = {.nodes = c->replicas,
+                                     .channels = *channels};
+    const struct qn_member_needs n = qn_member_needs(&s);
+    uint64_t need = n.commons + c->replicas * (QN_LIMITS_REPLICA + n.outbox);
     if (l->memory == 0 || need <= l->memory) {
         return QN_OK;
     }

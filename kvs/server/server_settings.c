@@ -13,6 +13,12 @@
 #include "kvs/server/server.h"
 #include "paxos/wire/peer_state.h"
 
+static_assert(QN_MEMBER_COUNTER_LINE(QN_COUNTER_CLIENTS) !=
+                      QN_MEMBER_COUNTER_LINE(QN_COUNTER_SETTINGS) &&
+                  QN_MEMBER_COUNTER_LINE(QN_COUNTER_SETTINGS) ==
+                      QN_MEMBER_COUNTER_LINE((int)QN_COUNTER_SETTINGS +
+                                             (int)QN_SETTINGS - 1),
+              "a line of their own");
 static_assert(QN_COUNTER_CLIENTS < QN_PEER_STATE_COUNTERS, "said by message");
 static_assert(QN_COUNTER_SETTINGS >= QN_PEER_STATE_AT_ONCE, "said at once");
 static_assert((int)QN_COUNTER_SETTINGS + (int)QN_SETTINGS <=

@@ -33,7 +33,7 @@
 #include "kvs/base/buf.h"
 #include "kvs/config/config.h"
 #include "kvs/store/store.h"
-#include "paxos/machine/onepaxos.h"
+#include "paxos/member/transfer/library_state.h"
 #include "paxos/member/transfer/state_transfer_chunk.h"
 
 #define QN_SNAPSHOT_VERSION 3u                        /* of chunks */

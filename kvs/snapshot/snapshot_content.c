@@ -15,7 +15,6 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "kvs/store/snapshot_iter.h"
-#include "paxos/flow/flow.h"
 
 #define RECLAIM 64u /* blocks given back per chunk read */
 
@@ -114,8 +113,8 @@ static int progress(void *ctx, struct qn_state_transfer_progress *p)
     }
     const uint64_t keys = QN_MIN(c->given_keys, c->meta.keys);
     p->done = c->meta.keys == 0
-                  ? QN_HOLD_DONE
-                  : (uint32_t)(keys * QN_HOLD_DONE / c->meta.keys);
+                  ? QN_STATE_TRANSFER_DONE
+                  : (uint32_t)(keys * QN_STATE_TRANSFER_DONE / c->meta.keys);
     p->used = (uint32_t)QN_MIN(100 * f.held_bytes / c->held_max, 100u);
     return QN_OK;
 }

@@ -27,7 +27,7 @@
 #include <xxhash.h>
 
 #include "core/base/atomic.h"
-#include "paxos/log/little_endian.h"
+#include "core/base/little_endian.h"
 
 #define VERSION     3u
 #define WRITING     QN_VOTE_RECORD_WRITING

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-#include "paxos/log/little_endian.h"
+#include "core/base/little_endian.h"
 
 /* ------------------------------------------------------------- varints -- */
 

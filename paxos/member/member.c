@@ -13,6 +13,7 @@
 #include "core/base/err.h"
 #include "core/place/hold.h"
 #include "core/place/liveness.h"
+#include "core/place/process.h"
 #include "paxos/machine/params.h"
 #include "paxos/member/member_internal.h"
 
@@ -223,6 +224,12 @@ qn_time_t qn_member_turn_begin(struct qn_member *m, qn_time_t now)
 bool qn_member_again(struct qn_member *m)
 {
     return m->again || qn_driver_pending(m->driver);
+}
+
+void qn_member_serves(struct qn_member *m)
+{
+    (void)m; /* of the calling thread, which is the member's */
+    (void)qn_process_slice(0, QN_SLICE_SERVING);
 }
 
 void qn_member_yield(struct qn_member *m, qn_time_t now)

@@ -311,10 +311,17 @@ void qn_member_phase_set(struct qn_member *m, uint64_t phase);
 
 /** A counter of the program. @param k  Below QN_MEMBER_COUNTERS; by message
  *  only those below QN_PEER_STATE_COUNTERS are said (paxos/wire). */
-#define QN_MEMBER_COUNTERS 57u
+#define QN_MEMBER_COUNTERS        57u
+/** Counters of one line travel between cores together. */
+#define QN_MEMBER_COUNTER_LINE(k) (((unsigned)(k) + 6u) / 8u)
 uint64_t qn_member_counter(const struct qn_member *m, qn_node_t node,
                            uint32_t k);
 void qn_member_counter_set(struct qn_member *m, uint32_t k, uint64_t value);
+
+/** This member answers clients from here on: its thread gets a slice that is
+ *  long enough for several turns (core/place/process.h). Older kernels ignore
+ *  it. */
+void qn_member_serves(struct qn_member *m);
 
 /** Turns that the node has made: signs of life. */
 uint64_t qn_member_turns(const struct qn_member *m, qn_node_t node);

@@ -3,10 +3,15 @@
  * where no member reads another's (PROTOCOL.md 3.7).
  */
 #include <assert.h>
+#include <stddef.h>
 
 #include "core/base/assert.h"
 #include "paxos/member/member_internal.h"
 
+static_assert(offsetof(struct qn_outbox_state, counters) / sizeof(qn_a64) % 8 ==
+                      6 &&
+                  QN_CACHELINE == 8 * sizeof(qn_a64),
+              "QN_MEMBER_COUNTER_LINE");
 static_assert(QN_MEMBER_COUNTERS ==
                   sizeof(((struct qn_outbox_state *)0)->counters) /
                       sizeof(qn_a64),

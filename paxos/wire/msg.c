@@ -10,9 +10,9 @@
 
 #include <string.h>
 
+#include "core/base/little_endian.h"
 #include "core/base/member.h"
 #include "paxos/log/batch.h"
-#include "paxos/log/little_endian.h"
 #include "paxos/wire/peer_state.h"
 
 #define FRAGMENT_BYTES 4u /* its offset */

@@ -7,7 +7,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/err.h"
-#include "paxos/log/little_endian.h"
+#include "core/base/little_endian.h"
 #include "paxos/wire/msg.h"
 
 enum { WORDS = QN_PEER_STATE_BYTES / 8 };

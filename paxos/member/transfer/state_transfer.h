@@ -77,10 +77,12 @@
 /* Of both ends: the queue, the chunk under way, the library's state. */
 #define QN_STATE_TRANSFER_BYTES (700u << 10)
 
+#define QN_STATE_TRANSFER_DONE QN_HOLD_DONE /* the whole of a snapshot */
+
 /** How far a cut is. */
 struct qn_state_transfer_progress {
-    uint32_t done; /* the part that `next` has given, of QN_HOLD_DONE
-                      (paxos/flow/flow.h) */
+    uint32_t done; /* the part that `next` has given, of QN_STATE_TRANSFER_DONE
+                    */
     uint32_t used; /* % used up of what the user will spend on a cut: a donor
                       hurries when it is ahead of the part given */
 };

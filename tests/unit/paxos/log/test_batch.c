@@ -1,5 +1,5 @@
+#include "core/base/little_endian.h"
 #include "paxos/log/batch.h"
-#include "paxos/log/little_endian.h"
 #include "tests/support/test.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-#ifndef QN_PAXOS_LOG_LITTLE_ENDIAN_H
-#define QN_PAXOS_LOG_LITTLE_ENDIAN_H
+#ifndef QN_BASE_LITTLE_ENDIAN_H
+#define QN_BASE_LITTLE_ENDIAN_H
 
 /** Little-endian integers of 1 to 8 bytes, at any address. Pure. With a
  *  constant width the loops become one load or store. */
