@@ -241,13 +241,14 @@ void qn_member_drain(struct qn_member *m);
  * A new incarnation of a peer. If the former one was present, it has ended.
  *
  * @param p  As in qn_member_meet.
- * @return QN_OK; QN_ECORRUPT: it would be this node; else as qn_member_meet and
- *         qn_driver_up. Then the node is absent.
+ * @return QN_OK; QN_ECORRUPT: it would be this node; QN_ESTALE: that one, or a
+ *         later one, is present or was known, and nothing has changed; else as
+ *         qn_member_meet and qn_driver_up, and the node is absent.
  */
 int qn_member_peer_up(struct qn_member *m, const struct qn_member_peer *p);
 
-/** That incarnation of a peer has ended for certain. Does nothing if that is
- *  known. */
+/** That incarnation of a peer, and with it each former one, has ended for
+ *  certain. Does nothing if that is known. */
 void qn_member_peer_down(struct qn_member *m, qn_node_t node,
                          uint64_t incarnation);
 

@@ -114,15 +114,14 @@ void qn_member_meet_ended(struct qn_member *m, qn_node_t node,
                           uint64_t incarnation)
 {
     struct qn_peers *p = &m->peers;
-    const struct qn_mapped_peer *peer = p->present[node];
     QN_ASSERT(m->driver == NULL);
     QN_ASSERT(node < m->o.nodes);
-    if (peer == NULL) {
-        p->incarnation[node] = incarnation;
-    } else if (peer->incarnation == incarnation) {
+    const struct qn_mapped_peer *peer = p->present[node];
+    if (peer != NULL && peer->incarnation <= incarnation) {
         tell_recorded(m, peer);
         (void)qn_peers_retire(p, node);
     }
+    p->incarnation[node] = QN_MAX(p->incarnation[node], incarnation);
 }
 
 /* Peers are told one by one, when their queuepairs are opened. */
@@ -180,11 +179,13 @@ void qn_member_retire(struct qn_member *m, qn_node_t i)
 void qn_member_peer_down(struct qn_member *m, qn_node_t node,
                          uint64_t incarnation)
 {
-    const struct qn_mapped_peer *peer = m->peers.present[node];
     QN_ASSERT(m->driver != NULL);
-    if (peer != NULL && peer->incarnation == incarnation) {
+    QN_ASSERT(node < m->o.nodes);
+    uint64_t *known = &m->peers.incarnation[node];
+    if (m->peers.present[node] != NULL && *known <= incarnation) {
         qn_member_retire(m, node);
     }
+    *known = QN_MAX(*known, incarnation);
 }
 
 /* `peer` is taken, also on failure. */
@@ -220,15 +221,21 @@ int qn_member_peer_up(struct qn_member *m, const struct qn_member_peer *p)
 {
     struct qn_mapped_peer *peer = NULL;
     QN_ASSERT(m->driver != NULL);
-    int err = p->node == m->o.self ? QN_ECORRUPT : map(m, &peer, p);
-    if (err != QN_OK) {
-        return err;
+    if (p->node == m->o.self) {
+        return QN_ECORRUPT;
     }
-    if (m->peers.present[p->node] != NULL) {
+    QN_ASSERT(p->node < m->o.nodes);
+    const struct qn_mapped_peer *former = m->peers.present[p->node];
+    if (p->incarnation < m->peers.incarnation[p->node] ||
+        (former != NULL && p->incarnation == former->incarnation)) {
+        return QN_ESTALE;
+    }
+    int err = map(m, &peer, p);
+    if (former != NULL) { /* its successor says that it has ended */
         qn_member_retire(m, p->node);
     }
     m->again = true;
-    return up(m, peer);
+    return err == QN_OK ? up(m, peer) : err;
 }
 
 static bool needed(const void *ctx, const struct qn_mapped_peer *peer)
@@ -255,8 +262,8 @@ static struct qn_member_peer told(const struct qn_mapped_peer *p)
 bool qn_member_peer(const struct qn_member *m, qn_node_t node,
                     struct qn_member_peer *p)
 {
-    const struct qn_mapped_peer *peer = m->peers.present[node];
     QN_ASSERT(node < m->o.nodes);
+    const struct qn_mapped_peer *peer = m->peers.present[node];
     *p = (struct qn_member_peer){
         .node = node, .incarnation = m->peers.incarnation[node], .fd = -1};
     if (peer != NULL) {

@@ -383,6 +383,84 @@ CASE(a_peer_that_ends_before_the_start_is_retained, .timeout = 10)
     qn_member_destroy(m);
 }
 
+CASE(the_last_end_before_the_start_is_the_latest, .timeout = 10)
+{
+    struct qn_member *m = NULL;
+    struct qn_member_peer p;
+    a.o.callbacks.recorded = ignore_recorder;
+    cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
+    qn_member_meet_ended(m, 1, 5);
+    qn_member_meet_ended(m, 1, 3);
+    cr_assert_not(qn_member_peer(m, 1, &p));
+    cr_assert_eq(p.incarnation, 5);
+    struct qn_outbox *o = outbox(m, 2, 7);
+    cr_assert_eq(meet(m, o, 2, 7), QN_OK);
+    qn_member_meet_ended(m, 2, 6);
+    cr_assert(qn_member_peer(m, 2, &p));
+    qn_member_meet_ended(m, 2, 8); /* of the one behind it */
+    cr_assert_not(qn_member_peer(m, 2, &p));
+    cr_assert_eq(p.incarnation, 8);
+    qn_outbox_destroy(o);
+    qn_member_destroy(m);
+}
+
+static void count_end(void *ctx, qn_node_t node, uint64_t incarnation,
+                      qn_time_t now)
+{
+    (void)node;
+    (void)incarnation;
+    (void)now;
+    ++*(int *)ctx;
+}
+
+static int peer_up(struct qn_member *m, struct qn_outbox *outbox,
+                   uint64_t incarnation)
+{
+    const struct qn_member_peer p = {
+        .node = 1, .incarnation = incarnation, .fd = qn_outbox_fd(outbox)};
+    return qn_member_peer_up(m, &p);
+}
+
+/* News of peers may come twice, and late. */
+CASE(a_peer_that_is_present_goes_on_whatever_is_said_again, .timeout = 10)
+{
+    int ends = 0;
+    struct world_life life = {.world = &a.world};
+    struct qn_member_state state = world_state_of(&life);
+    const struct qn_service service = {.ctx = &life};
+    struct qn_member *m = NULL;
+    struct qn_member_peer p;
+    a.o.callbacks.recorded = ignore_recorder;
+    a.o.callbacks.ended = count_end;
+    a.o.callbacks.ctx = &ends;
+    cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
+    struct qn_outbox *o[10] = {[2] = outbox(m, 2, 3)};
+    for (uint64_t inc = 6; inc < 10; inc++) {
+        o[inc] = outbox(m, 1, inc);
+    }
+    cr_assert_eq(meet(m, o[7], 1, 7), QN_OK);
+    cr_assert_eq(meet(m, o[2], 2, 3), QN_OK);
+    cr_assert_eq(qn_member_start(m, &service, &state), QN_OK);
+    cr_assert_eq(peer_up(m, o[7], 7), QN_ESTALE);
+    cr_assert_eq(peer_up(m, o[6], 6), QN_ESTALE);
+    qn_member_peer_down(m, 1, 6);
+    cr_assert_eq(ends, 0);
+    cr_assert(qn_member_peer(m, 1, &p) && p.incarnation == 7);
+    cr_assert_eq(peer_up(m, o[9], 8), QN_ESTALE, "not its outbox");
+    cr_assert_eq(ends, 1, "but 7 has ended");
+    cr_assert_not(qn_member_peer(m, 1, &p));
+    cr_assert_eq(peer_up(m, o[8], 8), QN_OK, "it may be tried again");
+    qn_member_peer_down(m, 1, 9);
+    cr_assert_eq(ends, 2, "so has 8");
+    cr_assert_eq(peer_up(m, o[8], 8), QN_ESTALE);
+    cr_assert_not(qn_member_peer(m, 1, &p));
+    for (uint64_t i = 0; i < 10; i++) {
+        qn_outbox_destroy(o[i]);
+    }
+    qn_member_stop(m);
+    qn_member_destroy(m);
+}
+
 static void *later_incarnation(void *arg)
 {
     struct qn_member_opts o = world_opts(&a.world, 0, 2);
