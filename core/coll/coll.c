@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "core/base/assert.h"
+#include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/base/mark.h"
 
@@ -185,12 +186,30 @@ int qn_coll_test(struct qn_coll *c, uint32_t number)
     return qn_coll_state(c, number);
 }
 
+/* In an exchange all members send at about the same time, so what is missing
+ * from another core comes soon; over a tree most of what is missing waits for a
+ * node of this core. (4 nodes on two cores, in the time that none takes:
+ * exchanges 0.86 with 4 looks, 1.05 with 16; acknowledged broadcasts 1.10 with
+ * 4.) */
+#define EXCHANGE_LOOKS 4u
+
+static struct qn_backoff_opts backoff_of(struct qn_coll *c, uint32_t number)
+{
+    const struct qn_coll_flow *f = qn_operations_flow(c->operations);
+    struct qn_backoff_opts o = c->backoff;
+    if (qn_coll_flow_kind(f, number) == QN_WIRING_EXCHANGE) {
+        o.looks = QN_MAX(o.looks, EXCHANGE_LOOKS);
+    }
+    return o;
+}
+
 int qn_coll_wait(struct qn_coll *c, uint32_t number, qn_time_t deadline)
 {
     QN_ASSERT(c->doorbell != NULL);
+    const struct qn_backoff_opts opts = backoff_of(c, number);
     struct qn_backoff backoff;
     int rc, slept = QN_OK;
-    qn_backoff_init(&backoff, &c->backoff);
+    qn_backoff_init(&backoff, &opts);
     while ((rc = qn_coll_test(c, number)) == QN_EAGAIN && slept == QN_OK) {
         if (c->moved) {
             qn_backoff_reset(&backoff);

@@ -46,7 +46,13 @@ bool qn_backoff_again(struct qn_backoff *p)
             return true;
         }
     }
+    if (p->yields < p->o.yields && p->looks < p->o.looks) {
+        p->looks++;
+        qn_pause();
+        return true;
+    }
     if (p->yields < p->o.yields) {
+        p->looks = 0;
         p->yields++;
         qn_park_yield();
         return true;

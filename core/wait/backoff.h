@@ -8,7 +8,8 @@
  *
  *     look ... look      for `look_ns`: the node owns its core
  *     yield, look, ...   `yields` times: it shares the core with nodes that it
- *                        may be waiting for
+ *                        may be waiting for. Before each, `looks` looks: what
+ *                        it waits for may be on its way from another core
  *     park
  *
  * Two threads that alternate on a core hand it over in 2 us by yields, and in
@@ -29,13 +30,15 @@
 struct qn_backoff_opts {
     qn_time_t look_ns;
     uint32_t yields;
+    uint32_t looks; /* before each yield */
 };
 
 /** One wait. Fields are private. */
 struct qn_backoff {
     struct qn_backoff_opts o;
     struct qn_spin spin;
-    uint32_t looks, yields; /* since something was found */
+    uint32_t looks;  /* since something was found, or since the last yield */
+    uint32_t yields; /* since something was found */
 };
 
 /** What suits a node of a group: it looks where each owns its core, and yields

@@ -527,6 +527,56 @@ Test(coll, what_waits_for_room_is_the_own_contribution)
     }
 }
 
+static struct {
+    struct qn_qp_ops ops;
+    int (*peek)(struct qn_qp *qp, const void **msg, size_t *len);
+    uint32_t peeks;
+} counted;
+
+static int counting_peek(struct qn_qp *qp, const void **msg, size_t *len)
+{
+    counted.peeks++;
+    return counted.peek(qp, msg, len);
+}
+
+/* How often a node that waits in vain for another one looks at its lane. */
+static uint32_t looks_of_a_wait(bool exchange, uint32_t yields)
+{
+    struct coll_net *net = coll_exchange(2, 1, 1, 0);
+    const qn_node_t v = net->tree.root;
+    struct qn_qp *qp = coll_qp(net, v, 1 - v);
+    struct qn_doorbell_line line = {.epoch = 0};
+    struct qn_doorbell doorbell;
+    struct qn_coll *c;
+    uint32_t number;
+    const struct qn_coll_opts o = {.self = v,
+                                   .down = &net->tree,
+                                   .qp = net->node[v].qp,
+                                   .doorbell = &doorbell,
+                                   .backoff = {.yields = yields},
+                                   .exchange = exchange};
+    qn_doorbell_init(&doorbell, &line, -1);
+    counted.ops = *qp->ops;
+    counted.peek = qp->ops->peek;
+    counted.ops.peek = counting_peek;
+    counted.peeks = 0;
+    qp->ops = &counted.ops;
+    cr_assert_eq(qn_coll_create(&c, &o), QN_OK);
+    cr_assert_eq(qn_coll_barrier(c, &number), QN_OK);
+    cr_assert_eq(qn_coll_wait(c, number, 1), QN_ETIMEDOUT);
+    qn_coll_destroy(c);
+    coll_free(net);
+    return counted.peeks;
+}
+
+Test(coll, a_wait_in_an_exchange_looks_again_before_it_lets_others_run)
+{
+    const uint32_t tree = looks_of_a_wait(false, 2) - looks_of_a_wait(false, 0);
+    const uint32_t all = looks_of_a_wait(true, 2) - looks_of_a_wait(true, 0);
+    cr_assert_eq(tree, 2, "%u", tree);
+    cr_assert_eq(all, 2 * (1 + 4), "%u", all);
+}
+
 Test(coll, an_exchange_needs_queuepairs_to_all_members)
 {
     struct coll_net *net = coll_exchange(4, 1, 1, 0);

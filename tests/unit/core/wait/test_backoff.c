@@ -51,6 +51,21 @@ Test(backoff, looks_for_its_time_and_then_parks)
     }
 }
 
+Test(backoff, looks_before_each_yield_if_it_is_said)
+{
+    struct qn_backoff p;
+    const struct qn_backoff_opts o = {.yields = 2, .looks = 5};
+    qn_backoff_init(&p, &o);
+    for (int wait = 0; wait < 2; wait++) {
+        for (uint32_t i = 0; i < 2 * (5 + 1); i++) {
+            cr_assert(qn_backoff_again(&p));
+            cr_assert_eq(p.yields, (i + 1) / 6, "look %u", i);
+        }
+        cr_assert_not(qn_backoff_again(&p));
+        qn_backoff_reset(&p);
+    }
+}
+
 Test(backoff, looks_first_and_yields_then)
 {
     struct qn_backoff p;
