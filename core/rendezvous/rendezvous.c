@@ -137,14 +137,21 @@ static void close_all(struct qn_rendezvous *r)
     r->file = r->listener = -1;
 }
 
-/* What a forked child has inherited is of no use to it, and closed later it
- * would end the child's own locks. By `guard`. */
+/* What a forked child has inherited would end its own locks when it is closed
+ * later. It may have closed it already and have another file under its number.
+ * By `guard`. */
 static void close_inherited(void)
 {
+    struct stat st;
     for (struct qn_rendezvous *r = all; r != NULL; r = r->next) {
-        if (r->owner != getpid()) {
-            close_all(r);
+        if (r->owner == getpid() || r->file < 0) {
+            continue;
         }
+        if (fstat(r->file, &st) == 0 && st.st_dev == r->device &&
+            st.st_ino == r->inode) {
+            close(r->file);
+        }
+        r->file = -1;
     }
 }
 

@@ -30,12 +30,11 @@ int qn_control_recv(int control, const struct qn_control_link *link,
     uint8_t bytes[QN_CONTROL_BYTES];
     struct qn_fd_message got = {.bytes = bytes, .cap = sizeof bytes};
     int err = qn_fd_message_recv(control, &got, 1, wait);
-    if (err != QN_OK && err != QN_ECORRUPT) {
-        return err;
-    }
     if (err == QN_ECORRUPT) { /* it had more descriptors than any has */
         got.len = sizeof bytes + 1;
-    }
+    } else if (err != QN_OK && err != QN_EMFILE) {
+        return err;
+    } /* QN_EMFILE: its descriptor is lost, so it is refused */
     err = qn_control_decode(bytes, got.len, got.count > 0, link, m);
     *fd = err == QN_OK && got.count > 0 ? got.fds[0] : -1;
     if (err != QN_OK) {

@@ -26,7 +26,7 @@ int qn_control_send(int control, const struct qn_control_msg *m, int fd);
 /** Receive one message. *m is filled, and *fd: a descriptor to close
  *  (close-on-exec), or -1. Blocks only if `wait`. @return QN_OK; QN_EAGAIN:
  *  none; QN_EPEERDEAD; QN_ECORRUPT: *m says why (qn_control_fault_text), *fd
- *  is -1; QN_EMFILE: there is no room for its descriptor, and it is lost. */
+ *  is -1; also if this process may have no more descriptors. */
 int qn_control_recv(int control, const struct qn_control_link *link,
                     struct qn_control_msg *m, int *fd, bool wait);
 

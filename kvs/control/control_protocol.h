@@ -115,12 +115,13 @@ struct qn_ctl_invalid {
     const char *fault;
 };
 
-#define QN_CTL_FAULT_LENGTH        "length"
-#define QN_CTL_FAULT_TYPE          "type"
-#define QN_CTL_FAULT_DIRECTION     "direction"
-#define QN_CTL_FAULT_NO_DESCRIPTOR "no descriptor"
-#define QN_CTL_FAULT_DESCRIPTOR    "unexpected descriptor"
-#define QN_CTL_FAULT_RESERVED      "reserved bytes"
+#define QN_CTL_FAULT_LENGTH    "length"
+#define QN_CTL_FAULT_TYPE      "type"
+#define QN_CTL_FAULT_DIRECTION "direction"
+#define QN_CTL_FAULT_NO_DESCRIPTOR                                             \
+    "no descriptor; is this process at its limit of open files?"
+#define QN_CTL_FAULT_DESCRIPTOR "unexpected descriptor"
+#define QN_CTL_FAULT_RESERVED   "reserved bytes"
 
 /** The sender introduces itself; with its outbox. */
 struct qn_ctl_hello {

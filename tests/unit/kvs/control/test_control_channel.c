@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -339,6 +340,31 @@ Test(control_channel, descriptors_that_do_not_belong_are_closed)
     send_raw(p.supervisor, &up, QN_CONTROL_BYTES - 1, 1);
     expect_fault(&p, QN_CTL_FAULT_LENGTH);
     cr_assert_eq(open_descriptors(), before);
+    fini(&p);
+}
+
+/* The channel goes on: a message less is no end of the other process. */
+Test(control_channel, a_message_whose_descriptor_has_no_room_is_refused)
+{
+    const struct qn_control_msg drain = {.kind = QN_CTL_DRAIN};
+    const struct qn_control_msg up = {
+        .kind = QN_CTL_PEER_UP, .u.peer_up = {.node = 2, .incarnation = 7}};
+    struct qn_control_msg m;
+    struct rlimit many, few;
+    struct pair p;
+    int fd;
+    init(&p);
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &many), 0);
+    few = (struct rlimit){.rlim_cur = (rlim_t)dup(STDIN_FILENO),
+                          .rlim_max = many.rlim_max};
+    close((int)few.rlim_cur); /* the lowest that is free: none is below it */
+    send_raw(p.supervisor, &up, QN_CONTROL_BYTES, 1);
+    send_raw(p.supervisor, &drain, QN_CONTROL_BYTES, 0);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    expect_fault(&p, QN_CTL_FAULT_NO_DESCRIPTOR);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &many), 0);
+    cr_assert_eq(qn_control_next(&p.spec, &m, &fd), QN_OK);
+    cr_assert_eq(m.kind, QN_CTL_DRAIN);
     fini(&p);
 }
 
