@@ -33,14 +33,22 @@ static bool may_be_late(const struct qn_wiring *w)
             (w->kind == QN_WIRING_EXCHANGE && w->stage[1].preds > 0));
 }
 
+/* Of a broadcast successors that have ended are left out. An exchange with one
+ * other member fails when that one has ended. */
+static bool may_fail(const struct flow_states *t, const struct qn_wiring *w)
+{
+    return t->all_fail
+               ? w->kind != QN_WIRING_EXCHANGE || w->preds > 1
+               : w->kind != QN_WIRING_BROADCAST || (w->called && !w->root);
+}
+
 static bool exists(const struct flow_states *t, const struct qn_wiring *w,
                    enum flow_state state, uint32_t s)
 {
     const struct qn_stage *stage = &w->stage[s];
     switch (state) {
-    case FLOW_FAILED: /* successors that have ended are left out */
-        return s == 0 && (t->all_fail || w->kind != QN_WIRING_BROADCAST ||
-                          (w->called && !w->root));
+    case FLOW_FAILED:
+        return s == 0 && may_fail(t, w);
     case FLOW_LATE:
         return s == 0 && may_be_late(w);
     case FLOW_NONE_IN: /* the first message says that there is one */

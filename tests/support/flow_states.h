@@ -43,7 +43,8 @@ struct flow_cell {
 
 struct flow_states {
     bool works;    /* local work takes time */
-    bool all_fail; /* whatever is under way fails, by qn_coll_flow_fail */
+    bool all_fail; /* whatever is under way fails, by qn_coll_flow_fail; and
+                      the last member is not killed */
     const char *(*name)(uint32_t row);
     struct flow_cell cell[FLOW_STATES_ROWS][FLOW_ROLES][FLOW_STATES]
                          [QN_STAGES_MAX];
