@@ -103,6 +103,11 @@ def check_filled(q, count=2000):
 
 # ---- kills ----
 
+def awaited(q):
+    """How often the log says that a replica is awaited again."""
+    return sum("waits for replica" in x for x in q.log_so_far().splitlines())
+
+
 def kill_role(acceptor, name, rounds=3):
     """Repeatedly, the replica that has the role at that time; the survivors
     continue before it is back, and then all agree."""
@@ -120,6 +125,8 @@ def kill_role(acceptor, name, rounds=3):
                 load.progress()
         check_filled(q)
         agree(q)
+        wait_until("each is awaited again", lambda: awaited(q) >= rounds)
+        check("lines that one is awaited again", awaited(q), rounds)
         if name != "learner":
             assert int(info(q, 0)["failovers"]) > 0
         return "%s increments" % sum(c.done for c in load.all)
