@@ -95,7 +95,9 @@ struct qn_member_callbacks {
  *  than the others keep, and later incarnations of a node, get it of one
  *  another. Called as the service is, and from qn_member_turn_begin. */
 struct qn_member_state {
-    struct qn_state_transfer_user user; /* with a consistent cut */
+    /** Without a consistent cut (`no_cut`) a member applies nothing while it
+     *  gives, and gives as leader only if no other member has all. */
+    struct qn_state_transfer_user user;
     /** This member lacks what no other one keeps any more, from `slot` on: a
      *  snapshot is asked for. */
     void (*lags)(void *ctx, qn_slot_t slot);
@@ -186,8 +188,7 @@ void qn_member_meet_ended(struct qn_member *m, qn_node_t node,
  *  @param service  Copied.
  *  @param state    Copied; NULL: the service gets its state by itself, and all
  *                  messages of peers.
- *  @return QN_OK; QN_EINVAL, QN_ENOMEM; QN_ENOSYS: a state without a consistent
- *          cut (`no_cut`). Then destroy the member. */
+ *  @return QN_OK; QN_EINVAL, QN_ENOMEM: destroy the member. */
 int qn_member_start(struct qn_member *m, const struct qn_service *service,
                     const struct qn_member_state *state);
 

@@ -156,8 +156,7 @@ int qn_member_start(struct qn_member *m, const struct qn_service *service,
         m->has_state = true;
         m->state = *state;
     }
-    int err =
-        state != NULL && state->user.no_cut ? QN_ENOSYS : qn_member_connect(m);
+    int err = qn_member_connect(m);
     if (err == QN_OK) {
         events_begin(m);
         qn_member_detector_begin(m);

@@ -66,6 +66,7 @@ static uint32_t on_apply(void *ctx, const struct qn_applied *a)
 {
     struct world_life *l = ctx;
     pthread_mutex_lock(&l->world->lock);
+    QN_ASSERT(!l->cutting || !l->world->no_cut);
     l->state.applied++;
     l->state.digest =
         (l->state.digest ^ (a->seq << 8 | a->origin)) * 1099511628211u;
@@ -106,6 +107,11 @@ static int cut_begin(void *ctx, qn_slot_t position)
     QN_ASSERT(position == qn_driver_applied(qn_member_driver(l->member)));
     l->cut = l->state;
     l->cut_given = false;
+    l->cutting = true;
+    pthread_mutex_lock(&l->world->lock);
+    l->cuts++;
+    pthread_cond_broadcast(&l->world->changed);
+    pthread_mutex_unlock(&l->world->lock);
     return QN_OK;
 }
 
@@ -124,7 +130,7 @@ static int cut_next(void *ctx, uint8_t *bytes, size_t cap, size_t *len)
 
 static void cut_end(void *ctx)
 {
-    (void)ctx;
+    ((struct world_life *)ctx)->cutting = false;
 }
 
 static int build_read(void *ctx, qn_slot_t position, struct qn_slice part)
@@ -183,7 +189,8 @@ static void on_caught_up(void *ctx, qn_slot_t position)
 
 struct qn_member_state world_state_of(struct world_life *l)
 {
-    return (struct qn_member_state){.user = {.complete = is_complete,
+    return (struct qn_member_state){.user = {.no_cut = l->world->no_cut,
+                                             .complete = is_complete,
                                              .begin = cut_begin,
                                              .next = cut_next,
                                              .end = cut_end,
@@ -418,8 +425,10 @@ void world_begin(struct world *w, const char *transport, bool memory_acceptor)
 {
     const qn_time_t lag_timeout = w->lag_timeout;
     const uint32_t command_bytes = w->command_bytes;
+    const bool no_cut = w->no_cut;
     *w = (struct world){.transport = qn_transport_find(transport),
                         .memory_acceptor = memory_acceptor,
+                        .no_cut = no_cut,
                         .lag_timeout = lag_timeout,
                         .command_bytes = command_bytes};
     cr_assert_not_null(w->transport);
@@ -545,6 +554,7 @@ struct world_facts world_facts(struct world *w, qn_node_t node)
                                   .installed = l->installed,
                                   .lags = l->lags,
                                   .messages = l->messages,
+                                  .cuts = l->cuts,
                                   .leader = (qn_node_t)l->leader};
     pthread_mutex_unlock(&w->lock);
     return f;

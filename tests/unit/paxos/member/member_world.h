@@ -47,6 +47,8 @@ struct world_life {
     bool complete;          /* it has all that was applied before it began */
     struct world_state cut; /* donor: what it gives */
     bool cut_given;
+    bool cutting; /* from begin to end */
+    uint64_t cuts;
     struct world_state built; /* joiner: what it gets */
     uint64_t installed;       /* snapshots */
     uint64_t lags;            /* told so often */
@@ -70,11 +72,12 @@ struct world {
     uint32_t lives;
     struct world_life *present[WORLD_NODES];
     uint32_t command_bytes; /* of each; 0: 8 */
+    bool no_cut;            /* the state must not change while it is given */
     qn_time_t lag_timeout;  /* ns; 0: 10 s */
 };
 
-/** Commons and doorbells; then all nodes, which meet. `lag_timeout` and
- *  `command_bytes` may be set before. */
+/** Commons and doorbells; then all nodes, which meet. `lag_timeout`, `no_cut`
+ * and `command_bytes` may be set before. */
 void world_begin(struct world *w, const char *transport, bool memory_acceptor);
 
 /** All threads end in order, and everything is given back. */
@@ -115,6 +118,7 @@ void world_speak(struct world *w, qn_node_t from, qn_node_t to);
 struct world_facts {
     struct world_state state;
     uint64_t deaths, recorded, resumed, installed, lags, messages;
+    uint64_t cuts;
     qn_node_t leader;
 };
 struct world_facts world_facts(struct world *w, qn_node_t node);

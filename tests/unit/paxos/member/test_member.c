@@ -26,6 +26,11 @@ static bool has_applied_1001(const struct world_life *l)
     return l->state.applied == 1001;
 }
 
+static bool has_cut(const struct world_life *l)
+{
+    return l->cuts != 0;
+}
+
 static void expect_equal(void)
 {
     uint64_t digest = world_facts(&w, 0).state.digest;
@@ -170,6 +175,44 @@ Test(member, a_member_that_lags_too_far_gets_a_snapshot, .timeout = 60)
     expect_equal();
     cr_assert_geq(world_facts(&w, 2).installed, 1);
     cr_assert_geq(world_facts(&w, 2).lags, 1);
+    world_end(&w);
+}
+
+/* member_world.c asserts that nothing is applied meanwhile. */
+Test(member, a_state_without_a_cut_is_given_by_a_follower, .timeout = 60)
+{
+    w.no_cut = true;
+    world_begin(&w, "ump", true);
+    world_submit(&w, 0, 100);
+    world_applied(&w, 100);
+    world_kill(&w, 2);
+    world_submit(&w, 0, 1);
+    world_applied(&w, 101);
+    world_submit(&w, 0, 1000);
+    world_return(&w, 2);
+    world_applied(&w, 1101);
+    expect_equal();
+    world_wait(&w, 1, has_cut);
+    cr_assert_eq(world_facts(&w, 0).cuts, 0, "it leads");
+    world_end(&w);
+}
+
+Test(member, a_state_without_a_cut_is_given_by_the_last_member, .timeout = 60)
+{
+    w.no_cut = true;
+    world_begin(&w, "ump", true);
+    world_submit(&w, 0, 100);
+    world_applied(&w, 100);
+    world_kill(&w, 1);
+    world_kill(&w, 2);
+    world_submit(&w, 0, 100);
+    world_applied(&w, 200);
+    world_return(&w, 2);
+    world_wait(&w, 0, has_cut);
+    world_submit(&w, 2, 1);
+    world_applied(&w, 201);
+    cr_assert_eq(world_facts(&w, 2).state.digest,
+                 world_facts(&w, 0).state.digest);
     world_end(&w);
 }
 
@@ -502,18 +545,4 @@ CASE(there_are_no_more_counters, .timeout = 10, .signal = SIGABRT)
     struct qn_member *m = NULL;
     cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
     qn_member_counter_set(m, QN_MEMBER_COUNTERS, 1);
-}
-
-CASE(a_state_without_a_consistent_cut_cannot_be_given_yet, .timeout = 10)
-{
-    struct world_life life = {.world = &a.world};
-    struct qn_member_state state = world_state_of(&life);
-    const struct qn_service service = {.ctx = &life};
-    struct qn_member *m = NULL;
-    state.user.no_cut = true;
-    cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
-    cr_assert_eq(qn_member_start(m, &service, &state), QN_ENOSYS);
-    cr_assert_null(qn_member_driver(m));
-    qn_member_stop(m);
-    qn_member_destroy(m);
 }
