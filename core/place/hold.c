@@ -4,37 +4,98 @@
  * Why not locks of open descriptions (F_OFD_SETLK): a replica's descriptor of
  * the commons is its supervisor's, inherited, so all of them would be one
  * owner; and they do not tell a process.
+ *
+ * The kernel does not count: one unlock ends what several threads have locked.
+ * So the holds of this process are in a list, and the last of a node unlocks.
+ * A child of fork(2) finds its parent's there: each names its process.
  */
 #include "core/place/hold.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/assert.h"
 #include "core/base/err.h"
 
-static struct flock byte_of(qn_node_t node)
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static struct qn_node_hold *all; /* by `guard` */
+
+static struct flock byte_of(qn_node_t node, short type)
 {
-    return (struct flock){.l_type = F_WRLCK,
+    return (struct flock){.l_type = type,
                           .l_whence = SEEK_SET,
                           .l_start = (off_t)node,
                           .l_len = 1};
 }
 
-int qn_hold_take(int commons_fd, qn_node_t node)
+static int set(int fd, qn_node_t node, short type)
 {
-    struct flock lock = byte_of(node);
-    QN_ASSERT(node < QN_NODES_MAX);
-    if (fcntl(commons_fd, F_SETLK, &lock) == 0) {
+    struct flock lock = byte_of(node, type);
+    if (fcntl(fd, F_SETLK, &lock) == 0) {
         return QN_OK;
     }
     return errno == EAGAIN || errno == EACCES ? QN_EBUSY : QN_EIO;
 }
 
+int qn_hold_take(struct qn_node_hold *h, int commons_fd, qn_node_t node)
+{
+    struct stat st;
+    QN_ASSERT(node < QN_NODES_MAX);
+    QN_ASSERT(h->process == 0);
+    if (fstat(commons_fd, &st) != 0) {
+        return QN_EIO;
+    }
+    pthread_mutex_lock(&guard);
+    int err = set(commons_fd, node, F_WRLCK);
+    if (err == QN_OK) {
+        *h = (struct qn_node_hold){.next = all,
+                                   .device = st.st_dev,
+                                   .inode = st.st_ino,
+                                   .fd = commons_fd,
+                                   .node = node,
+                                   .process = getpid()};
+        all = h;
+    }
+    pthread_mutex_unlock(&guard);
+    return err;
+}
+
+/* By `guard`. */
+static bool is_listed(const struct qn_node_hold *like)
+{
+    const struct qn_node_hold *h = all;
+    while (h != NULL &&
+           (h->device != like->device || h->inode != like->inode ||
+            h->node != like->node || h->process != like->process)) {
+        h = h->next;
+    }
+    return h != NULL;
+}
+
+void qn_hold_release(struct qn_node_hold *h)
+{
+    if (h->process == 0) {
+        return;
+    }
+    pthread_mutex_lock(&guard);
+    struct qn_node_hold **at = &all;
+    while (*at != h) {
+        at = &(*at)->next;
+    }
+    *at = h->next;
+    if (!is_listed(h)) {
+        (void)set(h->fd, h->node, F_UNLCK);
+    }
+    pthread_mutex_unlock(&guard);
+    *h = (struct qn_node_hold){0};
+}
+
 bool qn_hold_look(int commons_fd, qn_node_t node, pid_t *pid)
 {
-    struct flock lock = byte_of(node);
+    struct flock lock = byte_of(node, F_WRLCK);
     QN_ASSERT(node < QN_NODES_MAX);
     if (fcntl(commons_fd, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) {
         return false;

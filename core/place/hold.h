@@ -9,14 +9,21 @@
  * to a descriptor: a child does not inherit it, it cannot be given away, and
  * the kernel takes it back when the process ends, however it ends, after all
  * its threads and its memory. So a lock that is free says what a liveness word
- * (core/place/liveness.h) cannot: the process is gone. It cannot be faked or
- * removed by a process without the memfd, and tells its owner even where ids
- * of processes are given to others again.
+ * (core/place/liveness.h) cannot: the process is gone, or has given the node
+ * back and has none of its memory mapped. It cannot be faked or removed by a
+ * process without the memfd, and tells its owner even where ids of processes
+ * are given to others again.
+ *
+ * Several holds of one process may be of one node: a thread that was it has
+ * ended, and a later one is it now. The last that is released gives the lock
+ * back.
  *
  * It has one trap: it is lost when its process closes any descriptor of the
  * commons. A replica keeps the one that it was born with to its end.
  *
- * Threads: any. Nothing blocks.
+ * Threads: any. Nothing blocks for longer than a call of the kernel. A child of
+ * fork(2) has no holds, and releases none of its parent's. If other threads
+ * were in these calls at the fork, it must not call them before exec(2).
  */
 
 #include <stdbool.h>
@@ -24,10 +31,29 @@
 
 #include "core/node.h"
 
-/** Hold `node` until this process ends. `commons_fd` borrowed, and never closed
- *  in this process. @return QN_OK, also if it holds it already; QN_EBUSY:
- *  another process does; QN_EIO. */
-int qn_hold_take(int commons_fd, qn_node_t node);
+/** One hold; fields private. Zeroed: none. */
+struct qn_node_hold {
+    struct qn_node_hold *next; /* of this process */
+    dev_t device;              /* of the memfd */
+    ino_t inode;
+    int fd;
+    qn_node_t node;
+    pid_t process; /* 0: none */
+};
+
+/**
+ * Hold `node`, until it is released or this process ends.
+ *
+ * @param h           Zeroed; kept until it is released.
+ * @param commons_fd  Kept likewise, and never closed in this process.
+ * @return QN_OK, also if this process holds the node already; QN_EBUSY: another
+ *         process does; QN_EIO. Then `h` is as it was.
+ */
+int qn_hold_take(struct qn_node_hold *h, int commons_fd, qn_node_t node);
+
+/** Nothing of this process is used as that node by `h`'s owner any more. Zeroed
+ *  afterwards, and may have been. */
+void qn_hold_release(struct qn_node_hold *h);
 
 /** Another process holds `node`. @param pid  Filled then: the process, 0: it
  *  cannot be seen from here (another pid namespace). */

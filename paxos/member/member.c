@@ -11,7 +11,6 @@
 
 #include "core/base/assert.h"
 #include "core/base/err.h"
-#include "core/place/hold.h"
 #include "core/place/liveness.h"
 #include "core/place/process.h"
 #include "paxos/machine/params.h"
@@ -114,7 +113,7 @@ int qn_member_outbox_fd(const struct qn_member *m)
 static int live(struct qn_member *m)
 {
     const struct qn_member_opts *o = &m->o;
-    int err = qn_hold_take(o->commons_fd, o->self);
+    int err = qn_hold_take(&m->hold, o->commons_fd, o->self);
     if (err == QN_OK) {
         err = qn_commons_map(&m->commons, o->commons_fd, o->nodes,
                              channels(m).device);
@@ -196,6 +195,7 @@ void qn_member_destroy(struct qn_member *m)
     qn_commons_destroy(m->commons);
     qn_arena_end(&m->arena);
     qn_outbox_destroy(m->outbox);
+    qn_hold_release(&m->hold); /* none of the node's memory is mapped here */
     free(m);
 }
 

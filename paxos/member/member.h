@@ -156,7 +156,8 @@ struct qn_member_opts {
 
 /**
  * Make the own outbox, and become the node's live incarnation, until the
- * calling thread ends.
+ * calling thread ends or destroys it. The process holds the node until all of
+ * its members that were that node are destroyed.
  *
  * @param out   Filled; destroy it.
  * @return QN_OK; QN_EBUSY: another process is this node, or this thread is a
@@ -202,7 +203,8 @@ void qn_member_stop(struct qn_member *m);
 void qn_member_leave(struct qn_member *m);
 
 /** The thread of qn_member_create, or any other after its end. What the service
- *  keeps of the driver's is given back before. NULL is fine. */
+ *  keeps of the driver's is given back before. Another process may be the node
+ *  then. NULL is fine. */
 void qn_member_destroy(struct qn_member *m);
 
 /** NULL before the start. Owned by the member. */

@@ -14,6 +14,7 @@
 
 #include "core/place/area.h"
 #include "core/place/commons.h"
+#include "core/place/hold.h"
 #include "core/place/outbox.h"
 #include "core/wait/doorbell.h"
 #include "core/wait/spin.h"
@@ -34,6 +35,7 @@ struct qn_member {
     struct qn_ring ring;   /* in it; memory acceptor */
     struct qn_arena arena; /* likewise; more than one node */
     struct qn_commons *commons;
+    struct qn_node_hold hold; /* of this node */
     struct qn_area record;    /* of this voter; none: in the commons */
     struct qn_device *device; /* in them; NULL: the transport has lanes */
     struct qn_doorbell doorbell;

@@ -7,6 +7,7 @@
 
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/err.h"
@@ -328,6 +329,58 @@ CASE(a_thread_is_one_member_at_a_time, .timeout = 10)
     qn_member_destroy(m);
     cr_assert_eq(qn_member_create(&second, &o), QN_OK);
     qn_member_destroy(second);
+}
+
+/* Another process finds that none is node 0. */
+static bool is_free(void)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        pid_t who;
+        _exit(qn_hold_look(a.world.commons_fd, 0, &who) ? 1 : 0);
+    }
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_assert(WIFEXITED(status));
+    return WEXITSTATUS(status) == 0;
+}
+
+static void *begin_and_end(void *m)
+{
+    struct qn_member_opts o = world_opts(&a.world, 0, 1);
+    cr_assert_eq(qn_member_create(m, &o), QN_OK);
+    return NULL;
+}
+
+/* The member of a thread that has ended does not take it from its successor. */
+CASE(the_last_member_of_a_node_gives_it_back, .timeout = 10)
+{
+    struct qn_member *former = NULL;
+    struct qn_member *m = NULL;
+    pthread_t t;
+    cr_assert_eq(pthread_create(&t, NULL, begin_and_end, &former), 0);
+    cr_assert_eq(pthread_join(t, NULL), 0);
+    a.o.incarnation = 2;
+    cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
+    qn_member_destroy(former);
+    cr_assert_not(is_free());
+    qn_member_destroy(m);
+    cr_assert(is_free());
+}
+
+CASE(a_member_that_cannot_be_made_holds_nothing, .timeout = 10)
+{
+    struct qn_member *m = NULL;
+    struct qn_member *second = NULL;
+    struct qn_member_opts o = world_opts(&a.world, 1, 2);
+    a.o.nodes = WORLD_NODES - 1;
+    cr_assert_eq(qn_member_create(&m, &a.o), QN_ECORRUPT);
+    cr_assert(is_free());
+    cr_assert_eq(qn_member_create(&m, &o), QN_OK);
+    a.o.nodes = WORLD_NODES;
+    cr_assert_eq(qn_member_create(&second, &a.o), QN_EBUSY);
+    cr_assert(is_free());
+    qn_member_destroy(m);
 }
 
 static enum qn_liveness check(uint64_t incarnation)
