@@ -15,6 +15,8 @@
  *     lack it;
  *   - a reduction or a gather is complete nowhere before it is at the root: the
  *     root tells all;
+ *   - an exchange is complete at a member when all have begun it, as an
+ *     all-reduction over a tree is;
  *   - of broadcasts and scatters, those whose number is a multiple of a period
  *     are acknowledged. So the root is at most a window and a period ahead of
  *     the last operation that all have begun, and no member needs what another
