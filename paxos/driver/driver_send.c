@@ -190,7 +190,7 @@ static uint64_t children_full(struct qn_driver *d)
 static void bcast_fragment(struct qn_driver *d, struct qn_msg *m)
 {
     m->learn.alive = d->dissemination.shape.members;
-    m->learn.tree = QN_MUTANT(RING_UNSAID) ? 0 : d->ring_said;
+    m->learn.tree = QN_MUTANT(RING_UNSAID) ? 0 : (uint8_t)d->ring_said;
     uint8_t head[QN_HEAD_MAX];
     const struct qn_slice parts[] = {{head, qn_msg_head(m, head)}, m->body};
     uint64_t mask;

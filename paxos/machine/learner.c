@@ -342,9 +342,7 @@ static struct qn_msg learn_msg(const struct qn_onepaxos *p, qn_slot_t slot,
         .kind = QN_MSG_LEARN,
         .epoch = p->acceptor.promised,
         .slot = slot,
-        .learn = {.hi = p->acceptor.hi,
-                  .alive = p->alive,
-                  .tenure = p->acceptor.tenure},
+        .learn = {.hi = p->acceptor.hi, .alive = p->alive},
     };
     if (p->memory == NULL || batch->len <= p->params.learn_bytes) {
         qn_msg_refer(&m, batch);

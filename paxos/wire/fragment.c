@@ -11,14 +11,24 @@
 
 #include <string.h>
 
+/* What a LEARN says of the tree is put into it when it leaves. */
+static size_t head_most(const struct qn_msg *m)
+{
+    struct qn_msg longest = *m;
+    if (m->kind == QN_MSG_LEARN) {
+        longest.learn.alive = UINT64_MAX - 1; /* in 8 bytes */
+    }
+    return qn_msg_head_size(&longest);
+}
+
 bool qn_msg_cut(const struct qn_msg *whole, size_t max, uint32_t *offset,
                 struct qn_msg *fragment)
 {
-    size_t head = qn_msg_head_size(whole);
     size_t len = whole->body.len;
     QN_ASSERT((whole->flags & QN_MSG_FRAGMENT) == 0);
     QN_ASSERT(max > QN_HEAD_MAX);
-    if (head + len <= max) { /* as it is; a body of 0 bytes is sent once */
+    if (head_most(whole) + len <= max) {
+        /* As it is; a body of 0 bytes is sent once. */
         *fragment = *whole;
         bool first = *offset == 0;
         *offset = (uint32_t)len + 1;
@@ -31,8 +41,7 @@ bool qn_msg_cut(const struct qn_msg *whole, size_t max, uint32_t *offset,
     fragment->flags |= QN_MSG_FRAGMENT;
     fragment->total = (uint32_t)len;
     fragment->offset = *offset;
-    size_t room = max - qn_msg_head_size(fragment);
-    size_t n = QN_MIN(room, len - *offset);
+    size_t n = QN_MIN(max - head_most(fragment), len - *offset);
     QN_ASSERT(n < len); /* a real part: a whole message has no offset */
     fragment->body = (struct qn_slice){whole->body.data + *offset, n};
     *offset += (uint32_t)n;

@@ -3,8 +3,10 @@
  *
  * One table says which fields each kind has, in wire order, each as wide as its
  * member of struct qn_msg. Encoding and decoding walk the same table, so they
- * cannot disagree, and a new kind is a row. There is no text, no optional field
- * and no version: both ends of a channel run the same build.
+ * cannot disagree, and a new kind is a row. There is no text and no version:
+ * both ends of a channel run the same build. A head is as short as it can be,
+ * and flags in it say so; a longer one than needed is malformed, so equal
+ * messages have equal bytes.
  */
 #include "paxos/wire/msg.h"
 
@@ -17,6 +19,9 @@
 
 #define FRAGMENT_BYTES 4u /* its offset */
 #define FIELDS_MAX     6u
+#define CODECS_OWN     (QN_MSG_AHEAD | QN_MSG_MANY | QN_MSG_BRIEF | QN_MSG_FIRST)
+/* Flags of any kind. */
+#define ANY_KIND       (QN_MSG_FRAGMENT | QN_MSG_BRIEF)
 
 enum body_kind {
     BODY_NONE,
@@ -34,6 +39,8 @@ enum body_kind {
 struct field {
     uint8_t at;    /* offset in struct qn_msg */
     uint8_t bytes; /* there and on the wire; 0: end of the list */
+    uint8_t flag;  /* not 0: on the wire so only with this flag ... */
+    uint8_t brief; /* ... and without it in so many bytes */
 };
 
 struct format {
@@ -45,27 +52,33 @@ struct format {
 
 #define F(member)                                                              \
     {                                                                          \
-        offsetof(struct qn_msg, member), sizeof(((struct qn_msg *)0)->member)  \
+        offsetof(struct qn_msg, member), sizeof(((struct qn_msg *)0)->member), \
+            0, 0                                                               \
+    }
+#define BRIEF(member, flag, brief)                                             \
+    {                                                                          \
+        offsetof(struct qn_msg, member), sizeof(((struct qn_msg *)0)->member), \
+            flag, brief                                                        \
     }
 #define BALLOT(b) F(u.b.round), F(u.b.inc), F(u.b.node)
 
 static const struct format formats[QN_MSG_KINDS] = {
-    [QN_MSG_REQUEST] = {"REQUEST", 0, BODY_COMMANDS, {{0, 0}}},
+    [QN_MSG_REQUEST] = {"REQUEST", 0, BODY_COMMANDS, {{0, 0, 0, 0}}},
     [QN_MSG_REDIRECT] = {"REDIRECT",
                          0,
                          BODY_NONE,
                          {F(redirect.leader_inc), F(redirect.leader)}},
-    [QN_MSG_ACCEPT] = {"ACCEPT", 0, BODY_BATCH, {{0, 0}}},
+    [QN_MSG_ACCEPT] = {"ACCEPT", 0, BODY_BATCH, {{0, 0, 0, 0}}},
     [QN_MSG_LEARN] = {"LEARN",
-                      0,
+                      QN_MSG_AHEAD | QN_MSG_MANY | QN_MSG_FIRST,
                       BODY_MAYBE_BATCH,
-                      {F(learn.hi), F(learn.alive), F(learn.tenure),
-                       F(learn.tree)}},
+                      {F(learn.tree), BRIEF(learn.alive, QN_MSG_MANY, 1),
+                       BRIEF(learn.hi, QN_MSG_AHEAD, 0)}},
     [QN_MSG_NACK] = {"NACK",
                      0,
                      BODY_NONE,
                      {F(nack.leader_inc), F(nack.leader)}},
-    [QN_MSG_PREPARE] = {"PREPARE", 0, BODY_UL, {{0, 0}}},
+    [QN_MSG_PREPARE] = {"PREPARE", 0, BODY_UL, {{0, 0, 0, 0}}},
     [QN_MSG_PREPARED] = {"PREPARED",
                          QN_MSG_LAST,
                          BODY_MAYBE_BATCH,
@@ -85,7 +98,7 @@ static const struct format formats[QN_MSG_KINDS] = {
                      QN_MSG_LAST,
                      BODY_MAYBE_BATCH,
                      {F(fill.log_lo), F(fill.hi)}},
-    [QN_MSG_SNAP_REQ] = {"SNAP_REQ", 0, BODY_NONE, {{0, 0}}},
+    [QN_MSG_SNAP_REQ] = {"SNAP_REQ", 0, BODY_NONE, {{0, 0, 0, 0}}},
     [QN_MSG_SNAP] = {"SNAP",
                      QN_MSG_LAST,
                      BODY_BYTES,
@@ -103,9 +116,9 @@ static const struct format formats[QN_MSG_KINDS] = {
     [QN_MSG_U_REJECT] = {"U_REJECT", 0, BODY_NONE, {BALLOT(bal)}},
     [QN_MSG_U_ACCEPT] = {"U_ACCEPT", 0, BODY_UL_ONE, {BALLOT(bal)}},
     [QN_MSG_U_ACCEPTED] = {"U_ACCEPTED", 0, BODY_NONE, {BALLOT(bal)}},
-    [QN_MSG_U_CHOSEN] = {"U_CHOSEN", 0, BODY_UL, {{0, 0}}},
-    [QN_MSG_U_NEED] = {"U_NEED", 0, BODY_NONE, {{0, 0}}},
-    [QN_MSG_ACCEPTED] = {"ACCEPTED", 0, BODY_NONE, {{0, 0}}},
+    [QN_MSG_U_CHOSEN] = {"U_CHOSEN", 0, BODY_UL, {{0, 0, 0, 0}}},
+    [QN_MSG_U_NEED] = {"U_NEED", 0, BODY_NONE, {{0, 0, 0, 0}}},
+    [QN_MSG_ACCEPTED] = {"ACCEPTED", 0, BODY_NONE, {{0, 0, 0, 0}}},
     [QN_MSG_READ_INDEX] = {"READ_INDEX",
                            0,
                            BODY_NONE,
@@ -115,7 +128,7 @@ static const struct format formats[QN_MSG_KINDS] = {
                         0,
                         BODY_NONE,
                         {F(read_at.number), F(read_at.inc)}},
-    [QN_MSG_STATE] = {"STATE", 0, BODY_STATE, {{0, 0}}},
+    [QN_MSG_STATE] = {"STATE", 0, BODY_STATE, {{0, 0, 0, 0}}},
 };
 
 static const struct format *format_of(uint8_t kind)
@@ -130,23 +143,73 @@ const char *qn_msg_name(uint8_t kind)
     return f != NULL ? f->name : "?";
 }
 
+/* Bytes of a field on the wire. */
+static uint32_t width(const struct field *fl, uint8_t flags)
+{
+    return (flags & fl->flag) == fl->flag ? fl->bytes : fl->brief;
+}
+
 static size_t head_size(const struct format *f, uint8_t flags)
 {
-    size_t n = QN_HEADER_BYTES;
+    size_t n = (flags & QN_MSG_BRIEF) != 0 ? QN_HEADER_BRIEF : QN_HEADER_BYTES;
     n += (flags & QN_MSG_FRAGMENT) != 0 ? FRAGMENT_BYTES : 0;
     for (const struct field *fl = f->fields; fl->bytes != 0; fl++) {
-        n += fl->bytes;
+        n += width(fl, flags);
     }
     return n;
 }
 
 /* -------------------------------------------------------------- encode -- */
 
+static bool is_brief(const struct qn_msg *m)
+{
+    return (m->flags & QN_MSG_FRAGMENT) == 0 && m->epoch <= UINT16_MAX &&
+           m->body.len <= UINT8_MAX;
+}
+
+/* How a mask of nodes is sent: in one byte as it is, as the number of nodes if
+ * it has the first ones, or in 8 bytes. */
+static unsigned alive_flag(uint64_t alive)
+{
+    bool first = (alive & (alive + 1)) == 0;
+    return alive <= UINT8_MAX ? 0 : first ? QN_MSG_FIRST : QN_MSG_MANY;
+}
+
+/* With those that say how long the head is. */
+static uint8_t wire_flags(const struct qn_msg *m)
+{
+    unsigned flags = m->flags | (is_brief(m) ? QN_MSG_BRIEF : 0u);
+    if (m->kind == QN_MSG_LEARN) {
+        flags |= m->learn.hi != m->slot ? QN_MSG_AHEAD : 0u;
+        flags |= alive_flag(m->learn.alive);
+    }
+    return (uint8_t)flags;
+}
+
+/* Bytes of the epoch, and of the body's length. */
+static uint32_t epoch_width(uint8_t flags)
+{
+    return (flags & QN_MSG_BRIEF) != 0 ? 2 : 4;
+}
+
+static uint32_t total_width(uint8_t flags)
+{
+    return (flags & QN_MSG_BRIEF) != 0 ? 1 : 4;
+}
+
 size_t qn_msg_head_size(const struct qn_msg *m)
 {
     const struct format *f = format_of(m->kind);
     QN_ASSERT(f != NULL);
-    return head_size(f, m->flags);
+    return head_size(f, wire_flags(m));
+}
+
+static uint64_t wire_value(const struct qn_msg *m, const struct field *fl,
+                           uint8_t flags)
+{
+    uint64_t v = qn_member_get((const uint8_t *)m + fl->at, fl->bytes);
+    bool number = (flags & QN_MSG_FIRST) != 0 && fl->flag == QN_MSG_MANY;
+    return number ? (uint64_t)__builtin_popcountll(v) : v;
 }
 
 size_t qn_msg_head(const struct qn_msg *m, uint8_t *head)
@@ -155,27 +218,30 @@ size_t qn_msg_head(const struct qn_msg *m, uint8_t *head)
     QN_ASSERT(f != NULL);
     QN_ASSERT(m->slot <= QN_SLOT_MAX);
     QN_ASSERT((m->flags & ~(unsigned)(f->flags | QN_MSG_FRAGMENT)) == 0);
+    QN_ASSERT((m->flags & CODECS_OWN) == 0);
+    uint8_t flags = wire_flags(m);
     QN_ASSERT(m->body.len <= QN_REFBUF_MAX);
     bool fragment = (m->flags & QN_MSG_FRAGMENT) != 0;
     QN_ASSERT(!fragment || m->offset < m->total); /* as length_sane reads it */
     QN_ASSERT(!fragment || m->body.len <= m->total - m->offset);
     head[0] = m->kind;
-    head[1] = m->flags;
+    head[1] = flags;
     qn_put_le(head + 2, m->slot, 6);
-    qn_put_le(head + 8, m->epoch, 4);
-    qn_put_le(head + 12, fragment ? m->total : m->body.len, 4);
-    uint8_t *to = head + QN_HEADER_BYTES;
+    uint8_t *to = head + 8;
+    qn_put_le(to, m->epoch, epoch_width(flags));
+    to += epoch_width(flags);
+    qn_put_le(to, fragment ? m->total : m->body.len, total_width(flags));
+    to += total_width(flags);
     if (fragment) {
         qn_put_le(to, m->offset, FRAGMENT_BYTES);
         to += FRAGMENT_BYTES;
     }
     for (const struct field *fl = f->fields; fl->bytes != 0; fl++) {
-        qn_put_le(to, qn_member_get((const uint8_t *)m + fl->at, fl->bytes),
-                  fl->bytes);
-        to += fl->bytes;
+        qn_put_le(to, wire_value(m, fl, flags), width(fl, flags));
+        to += width(fl, flags);
     }
     QN_ASSERT(to <= head + QN_HEAD_MAX);
-    QN_ASSERT((size_t)(to - head) == head_size(f, m->flags));
+    QN_ASSERT((size_t)(to - head) == head_size(f, flags));
     return (size_t)(to - head);
 }
 
@@ -282,15 +348,29 @@ static bool length_sane(const struct qn_msg *m)
            m->body.len < m->total && m->offset <= m->total - m->body.len;
 }
 
+/* What a brief head leaves out; and its flags are the codec's. */
+static void brief_fill(struct qn_msg *m)
+{
+    if (m->kind == QN_MSG_LEARN && (m->flags & QN_MSG_AHEAD) == 0) {
+        m->learn.hi = m->slot;
+    }
+    if (m->kind == QN_MSG_LEARN && (m->flags & QN_MSG_FIRST) != 0) {
+        uint64_t n = m->learn.alive;
+        bool sane = n >= 1 && n <= QN_NODES_MAX; /* else flags do not fit */
+        m->learn.alive = sane ? UINT64_MAX >> (QN_NODES_MAX - n) : 0;
+    }
+    m->flags &= (uint8_t)~CODECS_OWN;
+}
+
 int qn_msg_decode(struct qn_msg *m, const void *p, size_t len)
 {
     const uint8_t *from = p;
-    if (len < QN_HEADER_BYTES) {
+    if (len < QN_HEADER_BRIEF) {
         return QN_ECORRUPT;
     }
     const struct format *f = format_of(from[0]);
     uint8_t flags = from[1];
-    if (f == NULL || (flags & ~(unsigned)(f->flags | QN_MSG_FRAGMENT)) != 0 ||
+    if (f == NULL || (flags & ~(unsigned)(f->flags | ANY_KIND)) != 0 ||
         len < head_size(f, flags)) {
         return QN_ECORRUPT;
     }
@@ -298,21 +378,24 @@ int qn_msg_decode(struct qn_msg *m, const void *p, size_t len)
     m->kind = from[0];
     m->flags = flags;
     m->slot = qn_get_le(from + 2, 6);
-    m->epoch = (qn_epoch_t)qn_get_le(from + 8, 4);
-    m->total = (uint32_t)qn_get_le(from + 12, 4);
-    const uint8_t *at = from + QN_HEADER_BYTES;
+    const uint8_t *at = from + 8;
+    m->epoch = (qn_epoch_t)qn_get_le(at, epoch_width(flags));
+    at += epoch_width(flags);
+    m->total = (uint32_t)qn_get_le(at, total_width(flags));
+    at += total_width(flags);
     if ((flags & QN_MSG_FRAGMENT) != 0) {
         m->offset = (uint32_t)qn_get_le(at, FRAGMENT_BYTES);
         at += FRAGMENT_BYTES;
     }
     for (const struct field *fl = f->fields; fl->bytes != 0; fl++) {
         qn_member_set((uint8_t *)m + fl->at, fl->bytes,
-                      qn_get_le(at, fl->bytes));
-        at += fl->bytes;
+                      qn_get_le(at, width(fl, flags)));
+        at += width(fl, flags);
     }
+    brief_fill(m);
     QN_ASSERT((size_t)(at - from) == head_size(f, flags)); /* one table */
     m->body = (struct qn_slice){at, len - (size_t)(at - from)};
-    if (!length_sane(m) || !fields_sane(m)) {
+    if (!length_sane(m) || !fields_sane(m) || wire_flags(m) != flags) {
         return QN_ECORRUPT;
     }
     return (flags & QN_MSG_FRAGMENT) != 0 ? QN_OK : qn_msg_check_body(m);

@@ -12,9 +12,20 @@
  *     +------+-------+-----------+-------------+----------------------+
  *     0      1       2           8             12                    16
  *
- * Everything before the body is the *head*, at most QN_HEAD_MAX bytes and of a
- * size that depends on the kind only; the body is a string of bytes that is
- * sent from where it lies. What the body is depends on the kind:
+ * or, if the message is no fragment, its epoch below 2^16 and its body no
+ * longer than 255 bytes, with the flag BRIEF, 11 bytes:
+ *     +------+-------+-----------+------------+---------------+
+ *     | kind | flags | slot (48) | epoch (16) | bytes of body |
+ *     +------+-------+-----------+------------+---------------+
+ *     0      1       2           8            10              11
+ *
+ * Everything before the body is the *head*, at most QN_HEAD_MAX bytes. LEARN is
+ * to fit into one cell with a small command, so it has `hi` only if that is not
+ * the slot, and `alive` in one byte if none of node 8 and above is in it, or
+ * all nodes up to one are (13 bytes of head, up to 38).
+ * Flags say how long a head is; one that is longer than it must be is
+ * malformed. The body is a string of bytes that is sent from where it lies.
+ * What it is depends on the kind:
  *
  *     commands  REQUEST: a command list, references among it (batch.h)
  *     batch     ACCEPT, LEARN, PREPARED, STAGE, SEALED, FILL: one batch, of
@@ -50,7 +61,7 @@
 
 /** Version of all that the nodes of one group send or show each other:
  *  messages, batches, entries of the utility log, records, rings. */
-#define QN_MSG_VERSION 7u
+#define QN_MSG_VERSION 8u
 
 enum qn_msg_kind {
     QN_MSG_REQUEST = 1, /* origin -> leader; slot = first sequence. No body:
@@ -96,6 +107,11 @@ enum qn_msg_flag {
     QN_MSG_UL = 1u << 1,       /* STAGE: the body is UL entries */
     QN_MSG_OK = 1u << 2,       /* STAGED: staged; SEALED: complete */
     QN_MSG_FRAGMENT = 1u << 3, /* part of a longer message */
+    /* In the bytes only: the codec sets and takes them. */
+    QN_MSG_AHEAD = 1u << 4, /* LEARN: hi is there; else it is the slot */
+    QN_MSG_MANY = 1u << 5,  /* LEARN: alive has 8 bytes; else one */
+    QN_MSG_BRIEF = 1u << 6, /* the header has 11 bytes */
+    QN_MSG_FIRST = 1u << 7, /* LEARN: alive are the first nodes, this many */
 };
 
 enum qn_snap_part {
@@ -128,10 +144,8 @@ struct qn_msg {
         struct {
             uint64_t hi; /* decided_hi: all slots <= it are decided */
             uint64_t
-                alive; /* mask of nodes that the acceptor takes for alive */
-            uint32_t tenure; /* of the acceptor */
-            uint32_t tree;   /* arity of the ring that it goes over; 0: the
-                                tree */
+                alive;    /* mask of nodes that the acceptor takes for alive */
+            uint8_t tree; /* arity of the ring that it goes over; 0: the tree */
         } learn;
         struct {
             uint64_t log_lo; /* first slot that the sender keeps */
@@ -184,6 +198,7 @@ struct qn_msg {
 };
 
 #define QN_HEADER_BYTES 16u
+#define QN_HEADER_BRIEF 11u
 #define QN_SLOT_MAX     ((UINT64_C(1) << 48) - 1)
 #define QN_HEAD_MAX     48u /* header, fragment offset, longest fields */
 
@@ -218,6 +233,7 @@ const char *qn_msg_name(uint8_t kind);
 
 /**
  * Cut the next fragment, of at most `max` bytes head included, off `whole`.
+ * What a LEARN says of the tree may be put into it later: there is room.
  * Call with *offset = 0 first and until it returns false.
  *
  *     uint32_t at = 0;

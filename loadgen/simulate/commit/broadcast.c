@@ -21,8 +21,8 @@
 
 #define CLIENT        0u
 #define ROOT          1u
-#define REQUEST_EXTRA 40u /* bytes of an ACCEPT besides its command */
-#define LEARN_EXTRA   64u /* and of a LEARN */
+#define REQUEST_EXTRA 30u /* bytes of an ACCEPT besides its command */
+#define LEARN_EXTRA   32u /* and of a LEARN */
 #define REPLY         16u
 #define WINDOW        16u /* as 1Paxos has slots in flight (PROTOCOL.md 10) */
 #define FRAMES        64u /* of one turn */

@@ -22,7 +22,7 @@ enum { CELLS = 64, ROUNDS = 20000, LEADER = 0, ORIGIN = 1 };
 /* A command's length is written doubled (batch.h). */
 #define ONE_OF_3  6 /* "a\2b" */
 #define TWO_OF_1  2 /* "a", "b" */
-#define LENGTH_AT QN_HEADER_BYTES
+#define LENGTH_AT QN_HEADER_BRIEF
 
 struct wild {
     struct qn_outbox *outbox[2];

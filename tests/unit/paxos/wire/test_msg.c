@@ -96,8 +96,7 @@ static struct qn_msg sample(uint8_t kind)
     case QN_MSG_LEARN:
         m.learn.hi = SLOT;
         m.learn.alive = UINT64_MAX;
-        m.learn.tenure = 0x01020304;
-        m.learn.tree = 0x05060708;
+        m.learn.tree = 0x05;
         break;
     case QN_MSG_PREPARED:
     case QN_MSG_FILL:
@@ -229,7 +228,130 @@ Test(msg, the_bytes_of_the_hot_kinds_are_these, .init = setup, .fini = teardown)
     m = sample(QN_MSG_REQUEST);
     cr_assert_eq(qn_msg_head(&m, head), 16u);
     m = sample(QN_MSG_LEARN);
-    cr_assert_eq(qn_msg_head(&m, head), 40u);
+    cr_assert_eq(qn_msg_head(&m, head), 18u);
+    cr_assert(head[1] == QN_MSG_FIRST && head[17] == 64);
+    m.learn.alive = UINT64_MAX - 1;
+    cr_assert_eq(qn_msg_head(&m, head), 25u);
+    m.learn.alive = 0xff;
+    cr_assert_eq(qn_msg_head(&m, head), 18u);
+    cr_assert(head[1] == 0 && head[16] == 0x05 && head[17] == 0xff);
+}
+
+/* Every form that a head has, around each bound. */
+Test(msg, every_brief_head_comes_back_as_it_was, .init = setup,
+     .fini = teardown)
+{
+    static const struct {
+        uint64_t alive;
+        size_t more; /* bytes */
+    } a[] = {{0, 0},     {1, 0},     {0xfe, 0},       {0xff, 0},
+             {0x100, 7}, {0x1fe, 7}, {0x1ff, 0},      {UINT64_MAX / 2, 0},
+             {3, 0},     {~3ull, 7}, {UINT64_MAX, 0}, {UINT64_MAX - 1, 7}};
+    static const uint64_t hi[] = {SLOT, SLOT - 1, SLOT + 1, 0, QN_SLOT_MAX};
+    static const uint32_t epoch[] = {0, 0xffff, 0x10000, UINT32_MAX};
+    for (size_t i = 0; i < QN_ARRAY_COUNT(a) * 20; i++) {
+        struct qn_msg m = sample(QN_MSG_LEARN), got;
+        m.learn.alive = a[i / 20].alive;
+        m.learn.hi = hi[i % 5];
+        m.epoch = epoch[i / 5 % 4];
+        size_t len;
+        uint8_t *bytes = encode(&m, &len);
+        cr_assert_eq(len - m.body.len, (m.epoch <= 0xffff ? 13u : 18u) +
+                                           a[i / 20].more +
+                                           (i % 5 != 0 ? 8u : 0u));
+        cr_assert_eq(qn_msg_decode(&got, bytes, len), QN_OK);
+        cr_assert(same_union(&got, &m) && got.epoch == m.epoch);
+        cr_assert_eq(got.flags, 0);
+        free(bytes);
+    }
+}
+
+Test(msg, a_body_of_255_bytes_has_a_brief_header_and_no_longer_one)
+{
+    uint8_t body[256] = {0}, bytes[QN_HEAD_MAX + sizeof body];
+    for (size_t len = 250; len <= 256; len++) {
+        struct qn_msg m = {.kind = QN_MSG_SNAP, .body = {body, len}}, got;
+        size_t n = qn_msg_head(&m, bytes);
+        cr_assert_eq(n, 9 + (len <= 255 ? QN_HEADER_BRIEF : QN_HEADER_BYTES));
+        memcpy(bytes + n, body, len);
+        cr_assert_eq(qn_msg_decode(&got, bytes, n + len), QN_OK);
+        cr_assert_eq(got.body.len, len);
+        cr_assert_eq(got.total, len);
+    }
+}
+
+/* A command of 24 bytes in one UMP cell, also after many. */
+Test(msg, a_learn_of_a_small_command_is_one_cell)
+{
+    enum { CELL = 56 };
+    static const uint64_t members[] = {7, 0xff, UINT64_MAX >> 1, UINT64_MAX};
+    uint8_t command[24] = {0};
+    const struct qn_slice part = {command, sizeof command};
+    for (size_t i = 0; i < QN_ARRAY_COUNT(members); i++) {
+        struct qn_refbuf *commands = qn_refbuf_create(&qn_alloc_malloc, 64);
+        struct qn_refbuf *b = qn_batch_create(&qn_alloc_malloc, 64);
+        cr_assert_eq(qn_commands_add(&commands, &part, 1), QN_OK);
+        const struct qn_command_run run = {
+            .inc = 9,
+            .first = 9999,
+            .count = 1,
+            .commands = {commands->bytes, commands->len}};
+        cr_assert_eq(qn_batch_add(&b, &run), QN_OK);
+        struct qn_msg m = {.kind = QN_MSG_LEARN,
+                           .slot = SLOT,
+                           .epoch = 999,
+                           .learn = {.hi = SLOT, .alive = members[i]},
+                           .body = {b->bytes, b->len}};
+        cr_assert_leq(qn_msg_head_size(&m) + b->len, CELL);
+        qn_refbuf_unref(commands);
+        qn_refbuf_unref(b);
+    }
+}
+
+static int decode_again(uint8_t *bytes, size_t n)
+{
+    struct qn_msg got;
+    return qn_msg_decode(&got, bytes, n);
+}
+
+/* Equal messages have equal bytes. */
+Test(msg, a_longer_head_than_is_needed_is_malformed, .init = setup,
+     .fini = teardown)
+{
+    uint8_t bytes[512] = {0};
+    struct qn_msg m = sample(QN_MSG_LEARN);
+    m.learn.alive = 0x100;
+    m.learn.hi = SLOT + 1;
+    size_t n = qn_msg_head(&m, bytes);
+    memcpy(bytes + n, m.body.data, m.body.len);
+    n += m.body.len;
+    cr_assert_eq(decode_again(bytes, n), QN_OK);
+    bytes[18] = 0; /* the second byte of `alive` */
+    cr_assert_eq(decode_again(bytes, n), QN_ECORRUPT);
+    bytes[17] = 0xff, bytes[18] = 1; /* the first 9 nodes */
+    cr_assert_eq(decode_again(bytes, n), QN_ECORRUPT);
+    bytes[17] = 0;
+    cr_assert_eq(decode_again(bytes, n), QN_OK);
+    bytes[10] = bytes[11] = 0; /* an epoch of two bytes */
+    cr_assert_eq(decode_again(bytes, n), QN_ECORRUPT);
+    bytes[10] = 1;
+    memcpy(bytes + 25, bytes + 2, 6); /* hi becomes the slot */
+    cr_assert_eq(decode_again(bytes, n), QN_ECORRUPT);
+    m = sample(QN_MSG_LEARN); /* the first 64 nodes */
+    n = qn_msg_head(&m, bytes);
+    memcpy(bytes + n, m.body.data, m.body.len);
+    n += m.body.len;
+    for (unsigned first = 0; first < 256; first++) {
+        bytes[17] = (uint8_t)first;
+        cr_assert_eq(decode_again(bytes, n),
+                     first > 8 && first <= 64 ? QN_OK : QN_ECORRUPT, "%u",
+                     first);
+    }
+    m = sample(QN_MSG_ACCEPT);
+    n = qn_msg_head(&m, bytes);
+    memcpy(bytes + n, m.body.data, m.body.len);
+    bytes[1] = QN_MSG_MANY;
+    cr_assert_eq(decode_again(bytes, n + m.body.len), QN_ECORRUPT);
 }
 
 Test(msg, every_truncation_is_malformed, .init = setup, .fini = teardown)
@@ -489,7 +611,7 @@ Test(msg, fragments_join_at_every_length_around_the_limit, .init = setup,
         cr_assert_eq(got.body.len, b->len);
         cr_assert_eq(memcmp(got.body.data, b->bytes, b->len), 0);
         cr_assert(got.slot == SLOT && got.learn.hi == SLOT);
-        cr_assert_eq(got.refbuf != NULL, 40 + b->len > 128);
+        cr_assert_eq(got.refbuf != NULL, 25 + b->len > 128);
         qn_joiner_reset(&j);
         qn_refbuf_unref(b);
     }
