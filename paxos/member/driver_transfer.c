@@ -48,6 +48,19 @@ static int resume(void *ctx, const struct qn_library_state *s, qn_time_t now)
     return err;
 }
 
+/* A member that leads applies what it decides, unless it alone can give a
+ * state; and one without a leader may have to lead. */
+static bool may_suspend(void *ctx, bool alone)
+{
+    const struct qn_driver_transfer *t = ctx;
+    struct qn_driver_status st;
+    qn_driver_status(t->driver, &st);
+    if (st.leader >= t->nodes || (st.alive >> st.leader & 1) == 0) {
+        return false;
+    }
+    return st.leader != t->self || alone;
+}
+
 static uint32_t log_used(void *ctx, qn_slot_t position)
 {
     const struct qn_driver_transfer *t = ctx;
@@ -82,6 +95,7 @@ struct qn_state_transfer_ops qn_driver_transfer_ops(
                                           .busy = busy,
                                           .cut = cut,
                                           .resume = resume,
+                                          .may_suspend = may_suspend,
                                           .log_used = log_used,
                                           .hold = hold,
                                           .release = release,

@@ -55,24 +55,6 @@ static void acquaint(struct qn_member *m)
     }
 }
 
-/* Not as leader, while another member has all that was decided: that one is to
- * give it. */
-static bool may_suspend(void *ctx)
-{
-    const struct qn_driver_transfer *t = ctx;
-    const struct qn_member *m =
-        QN_CONTAINER_OF(t, struct qn_member, transfer_ops);
-    struct qn_state_transfer_status transfer;
-    struct qn_driver_status st;
-    qn_state_transfer_status(m->transfer, &transfer);
-    qn_driver_status(m->driver, &st);
-    uint64_t others = st.in_sync & qn_peers_present(&m->peers);
-    if (transfer.giving) {
-        others &= ~(UINT64_C(1) << transfer.joiner);
-    }
-    return st.leader != m->o.self || others == 0;
-}
-
 int qn_member_transfer_begin(struct qn_member *m)
 {
     if (!m->has_state) {
@@ -85,12 +67,11 @@ int qn_member_transfer_begin(struct qn_member *m)
                                     .incarnation = m->o.incarnation,
                                     .backlog_bytes = m->o.backlog_bytes,
                                     .state = &m->state};
-    struct qn_state_transfer_opts o = {
+    const struct qn_state_transfer_opts o = {
         .self = m->o.self,
         .nodes = m->o.nodes,
         .ops = qn_driver_transfer_ops(&m->transfer_ops),
         .user = m->state.user};
-    o.ops.may_suspend = may_suspend;
     int err = qn_state_transfer_create(&m->transfer, &o);
     if (err == QN_OK) {
         acquaint(m);

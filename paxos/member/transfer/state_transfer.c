@@ -88,7 +88,7 @@ static qn_time_t next_round(struct qn_state_transfer *r, qn_time_t now)
     struct state_transfer_join *j = &r->join;
     j->rounds = j->round_failed ? j->rounds + 1 : 0;
     j->round_failed = false;
-    j->tried = 0;
+    j->tried = j->empty = 0;
     if (r->o.rounds_max != 0 && j->rounds >= r->o.rounds_max) {
         j->gave_up = true;
         j->phase = TRANSFER_IDLE;
@@ -97,6 +97,19 @@ static qn_time_t next_round(struct qn_state_transfer *r, qn_time_t now)
     j->at = now + j->pause;
     j->pause = QN_MIN(2 * j->pause, QN_STATE_TRANSFER_RETRY);
     return j->at;
+}
+
+static int want(struct qn_state_transfer *r, qn_node_t to)
+{
+    const struct state_transfer_join *j = &r->join;
+    const uint64_t others =
+        qn_low_bits(r->o.nodes) & ~r->down & ~(UINT64_C(1) << to);
+    const struct state_transfer_head h = {.kind = TRANSFER_WANT,
+                                          .alone = (others & ~j->empty) == 0,
+                                          .attempt = j->attempt,
+                                          .arg = j->least};
+    return r->o.ops.tell(r->o.ops.ctx, to,
+                         (struct qn_slice){(const uint8_t *)&h, sizeof h});
 }
 
 /* @return when to come again. */
@@ -112,8 +125,7 @@ static qn_time_t ask_next(struct qn_state_transfer *r, qn_time_t now)
     }
     j->donor = to;
     j->attempt++;
-    if (state_transfer_send(r, to, TRANSFER_WANT, j->attempt, j->least) !=
-        QN_OK) {
+    if (want(r, to) != QN_OK) {
         j->tried |= UINT64_C(1) << to;
         return now;
     }
@@ -203,6 +215,7 @@ void state_transfer_joiner_told(struct qn_state_transfer *r, qn_node_t from,
         if (err != QN_OK) {
             note_error(r, err, from);
         }
+        j->empty |= (uint64_t)(why == TRANSFER_LOADING) << from;
         fail(r, why < TRANSFER_WHYS ? why_text[why] : "it refused", now);
         if (why == TRANSFER_AGAIN || why == TRANSFER_LATE) {
             /* The same donor may be asked again. */
@@ -388,7 +401,7 @@ void qn_state_transfer_begin(struct qn_state_transfer *r, qn_slot_t position,
         j->phase = TRANSFER_ASK;
         j->at = j->began = now;
         j->pause = PAUSE;
-        j->tried = j->failed = 0;
+        j->tried = j->empty = j->failed = 0;
         j->rounds = 0;
         j->round_failed = false;
     } else if (j->known && j->reader.position < j->least) {
@@ -446,6 +459,7 @@ void qn_state_transfer_peer_up(struct qn_state_transfer *r, qn_node_t peer)
 {
     r->down &= ~(UINT64_C(1) << peer);
     r->join.tried &= ~(UINT64_C(1) << peer);
+    r->join.empty &= ~(UINT64_C(1) << peer);
     if (r->join.phase == TRANSFER_ASK) {
         r->join.at = 0;
     }

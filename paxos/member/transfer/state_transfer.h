@@ -7,7 +7,8 @@
  * state, or a member that was stalled for too long (service.need_snapshot).
  *
  *     joiner                                donor
- *       WANT {attempt, position}  ------->    `begin`: a cut of its state
+ *       WANT {attempt, position,  ------->    `begin`: a cut of its state
+ *             alone}
  *       <-----------------------  CHUNK {attempt, chunk}    `next`; at most
  *       `read`                                              WINDOW not taken
  *       TAKEN {attempt, count}    ------->                  yet; taken: the
@@ -156,9 +157,10 @@ struct qn_state_transfer_ops {
      */
     int (*resume)(void *ctx, const struct qn_library_state *s, qn_time_t now);
     /** May this member, without a consistent cut, apply nothing for a while?
-     *  Not if it leads, unless no other member is complete. Asked in each turn
-     *  of a donor with `no_cut`. NULL: always. */
-    bool (*may_suspend)(void *ctx);
+     *  Not if it leads, unless it is `alone`: all other members have ended, or
+     *  have told the joiner that they have no complete state. Asked in each
+     *  turn of a donor with `no_cut`. NULL: always. */
+    bool (*may_suspend)(void *ctx, bool alone);
     /** The slots behind `position`, in % of the bytes or of the slots that
      *  may be decided while a snapshot is given (stop_bytes, stop_slots of
      *  paxos/flow/flow.h), whichever is more. */

@@ -99,6 +99,7 @@ static void on_want(struct qn_state_transfer *r, qn_node_t from,
     g->state = GIFT_WANTED;
     g->to = from;
     g->attempt = h->attempt;
+    g->alone = h->alone != 0;
     g->least = h->arg;
     g->sent = g->taken = 0;
     g->heard = now;
@@ -164,7 +165,7 @@ static int look(struct qn_state_transfer *r)
 static bool may_not_suspend(const struct qn_state_transfer *r)
 {
     return r->o.user.no_cut && r->o.ops.may_suspend != NULL &&
-           !r->o.ops.may_suspend(r->o.ops.ctx);
+           !r->o.ops.may_suspend(r->o.ops.ctx, r->donation.alone);
 }
 
 /* The one place where a cut begins. @return false: not now, or refused. */

@@ -37,7 +37,8 @@ enum state_transfer_why {
 
 struct state_transfer_head {
     uint8_t kind;
-    uint8_t zero[3];
+    uint8_t alone; /* WANT: no other member can give a state */
+    uint8_t zero[2];
     uint32_t attempt; /* the joiner's number */
     uint64_t arg;
 };
@@ -52,6 +53,7 @@ struct state_transfer_donation {
     enum { GIFT_NONE, GIFT_WANTED, GIFT_UNDER_WAY } state;
     qn_node_t to;
     uint32_t attempt;
+    bool alone; /* no other member can give a state, says the joiner */
     qn_slot_t least;
     uint64_t sent, taken; /* chunks */
     qn_time_t heard;
@@ -88,6 +90,7 @@ struct state_transfer_join {
     qn_slot_t least;
     qn_node_t donor; /* the last one asked; nodes: none */
     uint64_t tried;  /* mask of donors that failed */
+    uint64_t empty;  /* those that had no complete state, in this round */
     uint32_t attempt;
     qn_time_t heard, began;
     bool late;

@@ -363,19 +363,87 @@ Test(transfer_dialogue, a_leader_without_a_consistent_cut_refuses)
 {
     w.no_cut = true;
     world_begin(COUNT);
-    w.leaders = 2; /* node 1; the other is asked, and dies */
+    w.leaders = 2; /* node 1; the other one is asked first, and is silent */
     w.node[1].may_not_suspend = true;
+    w.node[0].stopped = true;
     joins();
-    struct node *d = donor();
-    cr_assert_eq(d->self, 0);
-    dies(d);
-    for (uint32_t i = 0; i < 1000; i++) {
+    for (uint32_t i = 0; i < 5000; i++) {
         world_step(1);
     }
     cr_assert_eq(w.node[1].begins, 0);
     cr_assert_eq(w.node[1].toy->applied, w.slots, "it went on");
-    cr_assert_geq(status_of(joiner).attempts, 5);
-    w.node[1].may_not_suspend = false; /* it is alone */
+    cr_assert_geq(status_of(joiner).attempts, 4);
+    w.node[0].stopped = false; /* and has lost its state */
+    loses_all(&w.node[0]);
+    run_until_joined(joiner, LONG);
+    cr_assert_eq(w.node[1].begins, 1, "it is alone");
+    expect_same(joiner, &w.node[1]);
+    world_end();
+}
+
+Test(transfer_dialogue, a_leader_that_is_left_alone_gives_its_state)
+{
+    w.no_cut = true;
+    world_begin(COUNT);
+    w.leaders = 2;
+    w.node[1].may_not_suspend = true;
+    dies(&w.node[0]);
+    joins();
+    run_until_joined(joiner, LONG);
+    cr_assert_eq(status_of(joiner).attempts, 1);
+    expect_same(joiner, &w.node[1]);
+    world_end();
+}
+
+/* What a member said of itself in an earlier round counts no more. */
+Test(transfer_dialogue, a_leader_is_not_alone_once_another_one_has_a_state)
+{
+    w.no_cut = true;
+    world_begin(COUNT);
+    w.leaders = 2;
+    w.node[1].may_not_suspend = true;
+    loses_all(&w.node[0]);
+    joins();
+    run_until_joined(joiner, LONG);
+    cr_assert_eq(w.node[1].begins, 1, "it was alone");
+    qn_state_transfer_begin(w.node[0].x, 0, w.now);
+    run_until_joined(&w.node[0], LONG);
+    cr_assert_eq(joiner->begins, 1);
+    w.node[0].stopped = true;
+    joins();
+    for (uint32_t i = 0; i < 4000; i++) {
+        world_step(1);
+    }
+    cr_assert_geq(status_of(joiner).attempts, 4);
+    cr_assert_eq(w.node[1].begins, 1);
+    w.node[0].stopped = false;
+    run_until_joined(joiner, LONG);
+    cr_assert_eq(w.node[1].begins, 1);
+    expect_same(joiner, &w.node[1]);
+    world_end();
+}
+
+/* Nor what it said in an earlier round of the same join. */
+Test(transfer_dialogue, each_round_finds_out_which_members_have_a_state)
+{
+    w.no_cut = true;
+    world_begin(1);
+    w.leaders = 2;
+    w.node[1].may_not_suspend = true;
+    struct toy *kept = w.node[0].toy;
+    w.node[0].toy = NULL;
+    fail_at(&w.node[1], BEGIN, 1, QN_EIO, 0);
+    joins();
+    while (status_of(joiner).error == QN_OK) {
+        world_step(0);
+    }
+    w.node[0].toy = kept;
+    w.node[0].stopped = true;
+    for (uint32_t i = 0; i < 3000; i++) {
+        world_step(1);
+    }
+    cr_assert_eq(w.node[1].begins, 0);
+    w.node[0].stopped = false;
     run_until_joined(joiner, LONG);
     expect_same(joiner, &w.node[1]);
     world_end();

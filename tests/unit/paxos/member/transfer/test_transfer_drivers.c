@@ -7,8 +7,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/place/outbox.h"
-#include "paxos/driver/driver.h"
-#include "paxos/member/transfer/state_transfer.h"
+#include "paxos/member/driver_transfer.h"
 #include "tests/support/inmemory_transport.h"
 #include "tests/support/test.h"
 
@@ -22,6 +21,10 @@ struct state {
 static struct member {
     struct qn_driver *driver;
     struct qn_state_transfer *x;
+    struct qn_driver_transfer ops;
+    struct qn_member_state user;
+    bool silent; /* gives and takes nothing */
+    uint32_t begins;
     struct qn_qp *direct[NODES], *tree[NODES];
     struct qn_outbox_state outbox;
     struct state *state, *made;
@@ -77,6 +80,7 @@ static int begin(void *ctx, qn_slot_t position)
     struct member *m = ctx;
     cr_assert_eq(position, m->state->applied);
     m->given = 0;
+    m->begins++;
     return QN_OK;
 }
 
@@ -136,41 +140,16 @@ static void abandon(void *ctx)
     m->made = NULL;
 }
 
-/* ---- the driver, for a transfer ------------------------------------------ */
-
-static int tell(void *ctx, qn_node_t to, struct qn_slice bytes)
+static void covered(void *ctx, uint64_t seq)
 {
-    const struct member *m = ctx;
-    return qn_driver_send_peer_message(m->driver, to, bytes);
+    (void)ctx;
+    (void)seq;
 }
 
-static uint64_t busy(void *ctx)
-{
-    const struct member *m = ctx;
-    struct qn_driver_status st;
-    qn_driver_status(m->driver, &st);
-    return st.leader < NODES ? UINT64_C(1) << st.leader : 0;
-}
-
-static bool cut(void *ctx, struct qn_library_state *s)
-{
-    const struct member *m = ctx;
-    s->nodes = NODES;
-    s->ul_count = qn_driver_ul(m->driver, s->ul, QN_UL_KEPT);
-    return qn_driver_cut(m->driver, &s->resume);
-}
-
-static int resume(void *ctx, const struct qn_library_state *s, qn_time_t at)
-{
-    const struct member *m = ctx;
-    return qn_driver_install(m->driver, &s->resume, s->ul, s->ul_count, at);
-}
-
-static uint32_t log_used(void *ctx, qn_slot_t position)
+static void caught_up(void *ctx, qn_slot_t position)
 {
     (void)ctx;
     (void)position;
-    return 0;
 }
 
 /* ---- the group ----------------------------------------------------------- */
@@ -202,31 +181,37 @@ static void member_make(qn_node_t i)
                                      .seed = 5,
                                      .now = now};
     cr_assert_eq(qn_driver_create(&m->driver, &o), QN_OK);
-    const struct qn_state_transfer_opts t = {.self = i,
-                                             .nodes = NODES,
-                                             .ops = {.tell = tell,
-                                                     .busy = busy,
-                                                     .cut = cut,
-                                                     .resume = resume,
-                                                     .log_used = log_used,
-                                                     .ctx = m},
-                                             .user = {.no_cut = true,
-                                                      .complete = complete,
-                                                      .begin = begin,
-                                                      .next = next,
-                                                      .end = end,
-                                                      .read = read_part,
-                                                      .finish = finish,
-                                                      .install = install,
-                                                      .abandon = abandon,
-                                                      .ctx = m}};
+    m->user = (struct qn_member_state){
+        .covered = covered, .caught_up = caught_up, .ctx = m};
+    m->ops = (struct qn_driver_transfer){.driver = m->driver,
+                                         .self = i,
+                                         .nodes = NODES,
+                                         .incarnation = incarnation[i],
+                                         .backlog_bytes = 8u << 20,
+                                         .state = &m->user};
+    const struct qn_state_transfer_opts t = {
+        .self = i,
+        .nodes = NODES,
+        .ops = qn_driver_transfer_ops(&m->ops),
+        .user = {.no_cut = true,
+                 .complete = complete,
+                 .begin = begin,
+                 .next = next,
+                 .end = end,
+                 .read = read_part,
+                 .finish = finish,
+                 .install = install,
+                 .abandon = abandon,
+                 .ctx = m}};
     cr_assert_eq(qn_state_transfer_create(&m->x, &t), QN_OK);
 }
 
 static void turn(struct member *m)
 {
     qn_driver_turn(m->driver, now, 1000 + now / QN_MS);
-    (void)qn_state_transfer_turn(m->x, now);
+    if (!m->silent) {
+        (void)qn_state_transfer_turn(m->x, now);
+    }
     const bool suspends = qn_state_transfer_suspends(m->x);
     qn_driver_suspend_apply(m->driver, suspends);
     m->suspended += suspends;
@@ -343,6 +328,43 @@ Test(transfer_drivers, a_state_without_a_cut_travels_while_others_decide,
         cr_assert(!qn_state_transfer_suspends(member[i].x));
     }
     cr_assert_eq(gave, 1);
+    qn_driver_hold_learns(member[2].driver, false);
+    submit(2, 12345);
+    rounds(500);
+    expect_all_same();
+    group_end();
+}
+
+/* The other member that could give it is silent: the leader goes on applying,
+ * and the joiner waits for that one. */
+Test(transfer_drivers, a_leader_gives_no_state_while_another_one_can,
+     .timeout = 60)
+{
+    group_begin();
+    struct qn_driver_status st;
+    qn_driver_status(member[0].driver, &st);
+    cr_assert_eq(st.leader, 0);
+    qn_driver_hold_learns(member[2].driver, true);
+    for (uint64_t x = 0; x < 100; x++) {
+        submit(0, x * 977);
+        rounds(2);
+    }
+    member[1].silent = true;
+    qn_state_transfer_begin(member[2].x, member[0].state->applied, now);
+    for (uint32_t i = 0; status_of(2).attempts < 4; i++) {
+        cr_assert_lt(i, 500);
+        submit(0, i);
+        rounds(100);
+    }
+    cr_assert_eq(member[0].begins, 0);
+    cr_assert_eq(member[0].suspended, 0);
+    member[1].silent = false;
+    for (uint32_t i = 0; status_of(2).joined == 0; i++) {
+        cr_assert_lt(i, 500);
+        rounds(100);
+    }
+    cr_assert_eq(member[0].begins, 0);
+    cr_assert_geq(member[1].begins, 1);
     qn_driver_hold_learns(member[2].driver, false);
     submit(2, 12345);
     rounds(500);

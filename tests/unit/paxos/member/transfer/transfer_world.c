@@ -199,9 +199,9 @@ static int resume(void *ctx, const struct qn_library_state *s, qn_time_t now)
     return outcome(n, RESUME);
 }
 
-static bool may_suspend(void *ctx)
+static bool may_suspend(void *ctx, bool alone)
 {
-    return !((struct node *)ctx)->may_not_suspend;
+    return alone || !((struct node *)ctx)->may_not_suspend;
 }
 
 static void hold(void *ctx, qn_node_t to, qn_slot_t position, uint32_t done)
