@@ -8,6 +8,10 @@
  * the two that live make the next view of what they find in their lanes; then
  * their ends are compared, and they do again what is void.
  *
+ * Or the nodes have left a view already, in which some have completed the
+ * broadcast, or none has. Then a run begins with their entering the next view,
+ * in every order, before and behind messages of those that have entered.
+ *
  * QN_EXPLORE_DEVIATIONS: another bound. With 1, all take about two minutes;
  * QN_SHOW_RUNS prints how many runs there were.
  */
@@ -42,6 +46,9 @@ static struct {
     const char *shape;
     enum qn_coll_what second;
     uint32_t operations;
+    uint32_t turned; /* nodes that take a turn in the view before; 0: there is
+                        none */
+    struct qn_view view;      /* the one to enter */
     void *lane[NODES][NODES]; /* from, to */
     struct node node[NODES];
 } world;
@@ -113,19 +120,6 @@ static void setup(void *ctx)
     }
 }
 
-static void teardown(void *ctx)
-{
-    (void)ctx;
-    for (qn_node_t v = 0; v < NODES; v++) {
-        qn_coll_destroy(world.node[v].c);
-        for (qn_node_t w = 0; w < NODES; w++) {
-            qn_qp_close(world.node[v].qp[w]);
-        }
-    }
-}
-
-/* ---- a run ---- */
-
 static int start(struct node *n)
 {
     const uint32_t k = qn_coll_last(n->c) + 1;
@@ -140,11 +134,89 @@ static int start(struct node *n)
     return qn_coll_start(n->c, &call, NULL);
 }
 
+/* A view in which the broadcast goes down as far as so many nodes; the last of
+ * the chain completes it. Then all leave. */
+static void leave_before(void)
+{
+    struct qn_view_report report[NODES];
+    for (qn_node_t v = 0; v < NODES; v++) {
+        if (start(&world.node[v]) != QN_OK) {
+            abort();
+        }
+    }
+    for (qn_node_t v = 0; v < world.turned; v++) {
+        (void)qn_coll_poll(world.node[v].c);
+        (void)qn_coll_flush(world.node[v].c);
+    }
+    for (qn_node_t v = 0; v < NODES; v++) {
+        struct node *n = &world.node[v];
+        n->seen[1] = qn_coll_state(n->c, 1) == QN_OK;
+        if (qn_coll_leave(n->c, &report[v]) != QN_OK) {
+            abort();
+        }
+    }
+    if (qn_view_decide(&world.view, 2, report, NODES) != QN_OK ||
+        world.view.done != (world.turned == NODES)) {
+        abort();
+    }
+}
+
+static void setup_between(void *ctx)
+{
+    setup(ctx);
+    leave_before();
+}
+
+static void teardown(void *ctx)
+{
+    (void)ctx;
+    for (qn_node_t v = 0; v < NODES; v++) {
+        qn_coll_destroy(world.node[v].c);
+        for (qn_node_t w = 0; w < NODES; w++) {
+            qn_qp_close(world.node[v].qp[w]);
+        }
+    }
+}
+
+/* ---- a run ---- */
+
+/* The root is one that lacks what is handed on. */
+static void enter_next(struct node *n)
+{
+    static const qn_node_t order[NODES] = {1, 2, 0};
+    struct qn_tree t;
+    const struct qn_coll_view_opts o = {.down = &t, .qp = n->qp};
+    if (qn_tree_build(&t, world.shape, order, NODES) != QN_OK ||
+        qn_coll_enter(n->c, &world.view, &o) != QN_OK) {
+        qn_sim_fail("a member does not enter");
+    }
+}
+
+/* What is handed on comes first: the window is 1. */
+static int start_number(struct node *n, uint32_t k)
+{
+    int rc = QN_OK;
+    while (qn_coll_last(n->c) < k && (rc = start(n)) == QN_EAGAIN) {
+        (void)qn_coll_poll(n->c);
+        const bool moved = qn_coll_moved(n->c);
+        qn_doorbell_arm(&n->doorbell);
+        (void)qn_coll_flush(n->c);
+        if (!moved && !qn_coll_pending(n->c)) {
+            (void)qn_doorbell_wait(&n->doorbell, QN_TIME_NEVER);
+        }
+        qn_doorbell_disarm(&n->doorbell);
+    }
+    return rc;
+}
+
 static void run_node(qn_node_t v)
 {
     struct node *n = &world.node[v];
+    if (world.turned > 0) {
+        enter_next(n);
+    }
     for (uint32_t k = 1; k <= world.operations; k++) {
-        if (start(n) != QN_OK ||
+        if (start_number(n, k) != QN_OK ||
             qn_coll_wait(n->c, k, QN_TIME_NEVER) != QN_OK) {
             qn_sim_fail("an operation fails though no member was told");
         }
@@ -205,7 +277,7 @@ static const char *next_view(qn_node_t dead, const qn_node_t *living,
             return "a member does not leave";
         }
     }
-    if (qn_view_decide(view, 2, report, 2) != QN_OK ||
+    if (qn_view_decide(view, 3, report, 2) != QN_OK ||
         qn_tree_build(&t, "binary", living, 2) != QN_OK) {
         return "no view";
     }
@@ -324,8 +396,9 @@ static void free_lanes(void)
 }
 
 /* The acknowledged broadcast, and another one if `operations` is 2. */
-static void explore(const char *shape, enum qn_coll_what second,
-                    uint32_t operations, uint32_t deviations)
+static void explore_from(uint32_t turned, const char *shape,
+                         enum qn_coll_what second, uint32_t operations,
+                         uint32_t deviations)
 {
     struct qn_explored out;
     const char *more = getenv("QN_EXPLORE_DEVIATIONS");
@@ -333,10 +406,11 @@ static void explore(const char *shape, enum qn_coll_what second,
     world.shape = shape;
     world.second = second;
     world.operations = operations;
+    world.turned = turned;
     const struct qn_explore_opts o = {
         .nodes = NODES,
         .node = {run_0, run_1, run_2},
-        .setup = setup,
+        .setup = world.turned > 0 ? setup_between : setup,
         .check = check,
         .teardown = teardown,
         .memory = QN_EXPLORE_TSO,
@@ -354,6 +428,12 @@ static void explore(const char *shape, enum qn_coll_what second,
     cr_assert(good, "%s, %d: %s; QN_SIM_REPLAY='%s'", shape, (int)second,
               out.fault, out.choices);
     cr_assert(replay != NULL || out.complete);
+}
+
+static void explore(const char *shape, enum qn_coll_what second,
+                    uint32_t operations, uint32_t deviations)
+{
+    explore_from(0, shape, second, operations, deviations);
 }
 
 Test(alike_explore, a_commit_over_a_chain_ends_alike, .timeout = 3600)
@@ -379,4 +459,16 @@ Test(alike_explore, a_broadcast_over_a_chain_ends_alike, .timeout = 3600)
 #else
     explore("tree:k=1", QN_COLL_COMMIT, 1, 1);
 #endif
+}
+
+/* What one has completed is handed on. */
+Test(alike_explore, members_enter_a_view_and_hand_on, .timeout = 3600)
+{
+    explore_from(NODES, "tree:k=1", QN_COLL_COMMIT, 2, 0);
+}
+
+/* What none has completed is done again. */
+Test(alike_explore, members_enter_a_view_and_do_again, .timeout = 3600)
+{
+    explore_from(NODES - 1, "tree:k=1", QN_COLL_COMMIT, 2, 0);
 }
