@@ -92,6 +92,10 @@
     X(FLOW_SLOW, FLOW, "flow: a slow member is awaited all the same")          \
     X(FLOW_NO_PAUSE, FLOW, "flow: a slow member is awaited again at once")     \
     X(FLOW_STAMPS, FLOW, "flow: stamps come as often until the ring is full")  \
+    X(FLOW_NON_VOTER, FLOW, "members: min-replicas counts a non-voter")        \
+    X(SEAT_EARLY, FORCED, "members: a voter before it is in sync")             \
+    X(SEAT_ROLE, FORCED, "members: a leader is removed in its role")           \
+    X(SEAT_MINORITY, FORCED, "members: no majority is left by a change")       \
     X(U_SILENT, UTILITY, "utility: a promise keeps its vote for itself")       \
     X(U_COUNT, UTILITY, "utility: votes are counted over ballots")             \
     X(U_BALLOT, UTILITY, "utility: a vote in spite of a later promise")        \

@@ -36,7 +36,8 @@
     X(ESTALE, -10004, "of an earlier incarnation")                             \
     X(EABORTED, -10005, "the message was aborted by its sender")               \
     X(ENOQUORUM, -10006, "no quorum of replicas")                              \
-    X(EUNKNOWN, -10007, "the outcome is unknown")
+    X(EUNKNOWN, -10007, "the outcome is unknown")                              \
+    X(EREMOVED, -10008, "this node was removed from the group")
 
 enum qn_err {
     QN_OK = 0,

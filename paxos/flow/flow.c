@@ -35,7 +35,16 @@ void qn_flow_init(struct qn_flow *f, qn_node_t self, uint32_t nodes,
     QN_ASSERT(l->lag_slots <= l->stop_slots);
     QN_ASSERT(nodes <= QN_NODES_MAX);
     QN_ASSERT(self < nodes);
-    *f = (struct qn_flow){.limits = *l, .self = self, .nodes = nodes};
+    *f = (struct qn_flow){
+        .limits = *l, .self = self, .nodes = nodes, .voters = UINT64_MAX};
+}
+
+void qn_flow_voters(struct qn_flow *f, uint64_t voters)
+{
+    if (f->voters != voters) {
+        f->voters = voters;
+        f->held = false; /* the next look sets it */
+    }
 }
 
 void qn_flow_change(struct qn_flow *f, qn_time_t timeout, uint32_t min_awaited)
@@ -286,7 +295,7 @@ struct qn_flow_by qn_flow_oldest(const struct qn_flow *f)
 static bool member_look(struct qn_flow *f, struct qn_flow_member *m,
                         qn_time_t now)
 {
-    if (qn_flow_is_slow(m) && qn_flow_may_give_up(f)) {
+    if (qn_flow_is_slow(m) && qn_flow_may_give_up(f, m)) {
         qn_flow_give_up(f, m, now, true);
         return true;
     }
@@ -300,7 +309,7 @@ static bool member_look(struct qn_flow *f, struct qn_flow_member *m,
         window_begin(m, now);
         return false;
     }
-    if (!qn_flow_may_give_up(f)) {
+    if (!qn_flow_may_give_up(f, m)) {
         f->held = true;
         return false;
     }

@@ -157,6 +157,7 @@ struct qn_flow {
     struct qn_flow_limits limits;
     uint32_t nodes;
     qn_node_t self;
+    uint64_t voters;     /* mask: the members that min_awaited counts */
     bool held;           /* writes wait for a member that may not be given up */
     uint64_t given;      /* members given up, in total */
     qn_time_t looked;    /* at their pace; 0: never */
@@ -176,6 +177,9 @@ void qn_flow_init(struct qn_flow *f, qn_node_t self, uint32_t nodes,
  *  judged by them at the next look, counted from the moment at which it
  *  began. A member that was given up before stays so until it returns. */
 void qn_flow_change(struct qn_flow *f, qn_time_t timeout, uint32_t min_awaited);
+
+/** Only these members, a mask, count for min_awaited. All, as at first. */
+void qn_flow_voters(struct qn_flow *f, uint64_t voters);
 
 /** This node leads from now on. Every living member (`living`, a mask) whose
  *  next slot is kept is awaited. @param at  [nodes] */

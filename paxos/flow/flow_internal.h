@@ -7,8 +7,9 @@
 
 #define QN_FLOW_BIT(n) (UINT64_C(1) << (n))
 
-/** May one more be given up? */
-bool qn_flow_may_give_up(const struct qn_flow *f);
+/** May `m` be given up? One that does not vote always. */
+bool qn_flow_may_give_up(const struct qn_flow *f,
+                         const struct qn_flow_member *m);
 
 /** `m` is awaited no longer. @param slow  It has a pause for certain; else if
  * it came back a short time ago. */

@@ -42,15 +42,22 @@ bool qn_flow_joiners_pause(const struct qn_flow *f, qn_time_t until)
     return one;
 }
 
-bool qn_flow_may_give_up(const struct qn_flow *f)
+static bool votes(const struct qn_flow *f, qn_node_t n)
+{
+    return (f->voters & QN_FLOW_BIT(n)) != 0 || QN_MUTANT(FLOW_NON_VOTER);
+}
+
+bool qn_flow_may_give_up(const struct qn_flow *f,
+                         const struct qn_flow_member *m)
 {
     uint32_t awaited = 0;
     uint32_t living = 0;
     for (qn_node_t n = 0; n < f->nodes; n++) {
-        awaited += f->member[n].awaited;
-        living += f->member[n].living;
+        awaited += f->member[n].awaited && votes(f, n);
+        living += f->member[n].living && votes(f, n);
     }
-    return awaited > QN_MIN(f->limits.min_awaited, living) ||
+    return !votes(f, (qn_node_t)(m - f->member)) ||
+           awaited > QN_MIN(f->limits.min_awaited, living) ||
            QN_MUTANT(FLOW_MIN);
 }
 
@@ -74,7 +81,7 @@ void qn_flow_give_up(struct qn_flow *f, struct qn_flow_member *m, qn_time_t now,
 {
     QN_ASSERT(m->awaited);
     QN_ASSERT(m != &f->member[f->self]);
-    QN_ASSERT(qn_flow_may_give_up(f)); /* min_awaited stay */
+    QN_ASSERT(qn_flow_may_give_up(f, m)); /* min_awaited stay */
     pause_begin(f, m, now, slow);
     m->awaited = m->waiting = false;
     m->behind = slow;
@@ -200,8 +207,11 @@ bool qn_flow_paces_look(struct qn_flow *f, qn_time_t now)
         f->member[n].slow = 0;
         f->member[n].behind = false;
     }
-    for (; slow != 0 && qn_flow_may_give_up(f); slow &= slow - 1) {
-        qn_flow_give_up(f, &f->member[__builtin_ctzll(slow)], now, true);
+    for (; slow != 0; slow &= slow - 1) {
+        struct qn_flow_member *m = &f->member[__builtin_ctzll(slow)];
+        if (qn_flow_may_give_up(f, m)) {
+            qn_flow_give_up(f, m, now, true);
+        }
     }
     paces_begin(f, now);
     return f->given != given;

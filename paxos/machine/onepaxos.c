@@ -296,6 +296,9 @@ static int dispatch(struct qn_onepaxos *p, const struct qn_input *in,
     case QN_IN_READ:
         qn_read_index_on_read(p, t, in->read.fresh);
         return QN_OK;
+    case QN_IN_SEAT:
+        return qn_reconfigure_member(p, in->seat.node, in->seat.votes,
+                                     in->seat.forced);
     }
     return QN_EINVAL;
 }

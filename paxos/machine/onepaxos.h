@@ -56,7 +56,10 @@ struct qn_resume {
 struct qn_onepaxos_opts {
     qn_node_t self;              /* < nodes */
     uint32_t nodes;              /* 1 .. QN_NODES_MAX */
-    const uint64_t *incarnation; /* [nodes], none 0; borrowed: copied */
+    const uint64_t *incarnation; /* [nodes], borrowed: copied. 0: a vacant seat
+                                    (memory acceptor), no voter */
+    uint64_t voters;  /* mask: they begin the group, node 0 among them; 0: all.
+                         Later ones are named by entries */
     qn_node_t parent; /* the node that sends LEARN to this node: asked first
                          when some are missing; self: ask the acceptor */
     const struct qn_alloc *alloc; /* kept */
@@ -103,6 +106,8 @@ enum qn_input_kind {
     QN_IN_GO, /* nothing new: apply more, after qn_onepaxos_set_apply_budget */
     QN_IN_READ, /* process acceptor: reads have come that need an index by
                    message, or still wait for one */
+    QN_IN_SEAT, /* leader, memory acceptor: a node is to vote from the next
+                   entry on, or to be a member no more */
 };
 
 struct qn_input {
@@ -149,6 +154,12 @@ struct qn_input {
             bool fresh; /* reads have come since the last question: they have
                            the number qn_onepaxos_read_number */
         } read;
+        struct {
+            qn_node_t node;
+            bool votes;  /* or is removed */
+            bool forced; /* though less than a majority of the voters would
+                            live then */
+        } seat;
     };
 };
 
@@ -231,6 +242,19 @@ void qn_onepaxos_fini(struct qn_onepaxos *p);
  *   QN_EBUSY     RECOVER: another node lives, or no force is needed; memory
  *                acceptor: or not all that is learned is applied.
  *   QN_ENOSYS    RECV: this version does not handle this kind of message.
+ *                SEAT: process acceptor.
+ *   QN_EREMOVED  SUBMIT, SEAT: this incarnation is no member any more.
+ *   QN_ENOTLEADER  SEAT: ask the leader.
+ *   QN_EBUSY     SEAT: another change is under way.
+ *   QN_EINVAL    SEAT: this node, which leads, cannot be removed: another node
+ *                must lead before. Or there is no such node.
+ *   QN_EAGAIN    SEAT: the newcomer is not in sync yet, or not alive; or 128
+ *                entries follow the newest one that names roles: another node
+ *                must lead before.
+ *   QN_ENOQUORUM SEAT: no majority of the voters would live then.
+ *                SEAT that is taken may still come to nothing: if this node
+ *                leads no more, or the newcomer ends. It may be asked again at
+ *                any time; what is so already is taken and does nothing.
  *
  * Same state and same input give the same output, byte for byte. O(outputs +
  * bytes of the input).
@@ -305,6 +329,9 @@ struct qn_onepaxos_status {
     qn_slot_t next;       /* leader: next free slot */
     uint64_t log_bytes;   /* bytes of the batches kept */
     uint64_t alive;       /* mask of nodes believed alive */
+    uint64_t voters;      /* mask: of the next entry of the utility log */
+    bool changing;        /* leader: voters are about to change */
+    bool removed;         /* this incarnation is no member any more: for ever */
     uint64_t seq;         /* last sequence given to a command of this node */
     uint64_t unapplied;   /* own commands given a sequence, not yet applied */
     uint64_t queued;      /* leader: commands waiting for a slot */

@@ -143,7 +143,13 @@ struct qn_reconfiguration {
     qn_time_t finish_at; /* an entry was left open: then it is finished */
     qn_epoch_t relieve;  /* told to lead instead of its leader; NONE */
     bool forced;         /* told to lead, and to take its log for complete */
-    uint64_t random;     /* state; of jitter */
+    struct {
+        bool wanted; /* leader: that node ... */
+        qn_node_t node;
+        uint64_t inc; /* ... in this incarnation ... */
+        bool votes;   /* ... is to vote, or is removed */
+    } seat;
+    uint64_t random; /* state; of jitter */
     /* PREPARING */
     qn_time_t prepare_at;   /* then again */
     qn_slot_t first;        /* asked from here on */
@@ -278,6 +284,9 @@ void qn_reconfigure_heard(struct qn_onepaxos *p, struct qn_step *t,
 void qn_reconfigure_greet(struct qn_onepaxos *p, struct qn_step *t,
                           qn_node_t peer);
 bool qn_reconfigure_unmapped(const struct qn_onepaxos *p, qn_time_t now);
+bool qn_reconfigure_votes(const struct qn_onepaxos *p, qn_node_t n);
+int qn_reconfigure_member(struct qn_onepaxos *p, qn_node_t node, bool votes,
+                          bool forced);
 qn_time_t qn_reconfigure_deadline(const struct qn_onepaxos *p);
 
 /* leader_change.c */

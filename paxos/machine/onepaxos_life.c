@@ -53,8 +53,15 @@ static bool opts_sane(const struct qn_onepaxos_opts *o)
         o->parent >= o->nodes || o->alloc == NULL) {
         return false;
     }
+    if (o->voters != 0 && (o->memory == NULL || (o->voters & 1) == 0 ||
+                           (o->voters & ~qn_group_mask(o->nodes)) != 0)) {
+        return false;
+    }
     for (uint32_t n = 0; n < o->nodes; n++) {
-        if (o->incarnation[n] == 0) {
+        bool vacant =
+            o->memory != NULL && n != o->self &&
+            (o->ul != NULL || (o->voters != 0 && (o->voters & QN_BIT(n)) == 0));
+        if (o->incarnation[n] == 0 && !vacant) {
             return false;
         }
     }
@@ -78,6 +85,7 @@ static struct qn_ul_entry first_entry(const struct qn_onepaxos_opts *o)
         .acceptor = acceptor,
         .leader_inc = o->incarnation[0],
         .acceptor_inc = o->incarnation[acceptor],
+        .voters = o->voters,
     };
 }
 
@@ -152,9 +160,11 @@ struct qn_onepaxos *qn_onepaxos_init(void *mem,
         .alloc = o->alloc,
         .params = o->params,
         .apply_budget = UINT64_MAX,
-        .alive = qn_group_mask(o->nodes),
     };
     memcpy(p->incarnation, o->incarnation, o->nodes * sizeof *o->incarnation);
+    for (qn_node_t n = 0; n < o->nodes; n++) {
+        p->alive |= o->incarnation[n] != 0 ? QN_BIT(n) : 0;
+    }
     qn_flow_init(&p->leader.flow, o->self, o->nodes, &o->params.flow);
     p->origin.ring = (void *)(at + l.requests_at);
     p->origin.mask = l.requests - 1;
@@ -346,6 +356,9 @@ void qn_onepaxos_status(const struct qn_onepaxos *p,
         .next = p->leader.next,
         .log_bytes = p->log.bytes,
         .alive = p->alive,
+        .voters = qn_utility_voters(&p->ul),
+        .changing = p->change.seat.wanted,
+        .removed = qn_utility_removed(&p->ul),
         .seq = p->origin.seq,
         .unapplied = qn_onepaxos_unapplied(p),
         .queued = p->leader.queue.commands,

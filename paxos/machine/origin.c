@@ -123,6 +123,9 @@ int qn_origin_submit(struct qn_onepaxos *p, const struct qn_slice *parts,
         }
         c.place.len += parts[i].len;
     }
+    if (qn_utility_removed(&p->ul)) {
+        return QN_EREMOVED;
+    }
     if (!qn_origin_has_credit(p)) {
         return QN_EAGAIN;
     }

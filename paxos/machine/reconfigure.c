@@ -11,6 +11,12 @@
  * has applied what it adopted, and then each origin sends everything that is
  * unapplied again, in order. So the leader's filter needs the sessions only,
  * and no request finds a leader that is not ready.
+ *
+ * Members come and go by the leader's order (4.4). It proposes only what leaves
+ * the group able to go on: a newcomer is in sync before it counts, a majority
+ * of the new voters is alive, and the leader, whose ring has what was decided
+ * last, is never removed in its role. The order is kept until its entry is
+ * learned, or the leader leads no more, or the newcomer ends.
  */
 #include "paxos/machine/onepaxos_internal.h"
 #include "paxos/mutant.h"
@@ -82,7 +88,7 @@ static bool same_life(const struct qn_ul_entry *e)
 bool qn_reconfigure_fits(const struct qn_onepaxos *p,
                          const struct qn_ul_entry *e)
 {
-    return qn_ul_within(e, p->nodes) &&
+    return qn_ul_within(e, p->nodes) && (p->memory != NULL || e->voters == 0) &&
            (p->nodes == 1 || same_life(e) == (p->memory != NULL));
 }
 
@@ -121,6 +127,9 @@ void qn_reconfigure_learn(struct qn_onepaxos *p, struct qn_step *t)
         }
     }
     QN_ASSERT(p->cfg.index >= before); /* an epoch never ends in an older one */
+    if (qn_utility_len(&p->ul) != 0) {
+        qn_flow_voters(&p->leader.flow, qn_utility_voters(&p->ul));
+    }
     if (p->cfg.index == before) {
         return;
     }
@@ -177,6 +186,12 @@ static void check_behind(struct qn_onepaxos *p, struct qn_step *t)
     }
 }
 
+/** Node `n` votes on the next entry. */
+bool qn_reconfigure_votes(const struct qn_onepaxos *p, qn_node_t n)
+{
+    return (qn_utility_voters(&p->ul) & QN_BIT(n)) != 0;
+}
+
 /* ------------------------------------------------------------ suspicion -- */
 
 static bool suspected(const struct qn_onepaxos *p, qn_node_t n)
@@ -195,7 +210,8 @@ static uint32_t rank(const struct qn_onepaxos *p)
             QN_ASSERT(r < p->nodes);
             return r;
         }
-        r += n != p->cfg.acceptor && !suspected(p, n);
+        r += n != p->cfg.acceptor && !suspected(p, n) &&
+             qn_reconfigure_votes(p, n);
     }
     return r;
 }
@@ -295,7 +311,10 @@ static bool may_lead(const struct qn_onepaxos *p)
         return false; /* it could answer no command of its own */
     }
     if (p->memory != NULL) {
-        return p->leader.role == QN_FOLLOWER && qn_memory_leader_may(p);
+        bool voter =
+            qn_reconfigure_votes(p, p->self) || qn_utility_len(&p->ul) == 0;
+        return voter && p->leader.role == QN_FOLLOWER &&
+               !qn_utility_removed(&p->ul) && qn_memory_leader_may(p);
     }
     return !qn_epoch_accepts(p) && !qn_epoch_leads(p);
 }
@@ -387,14 +406,114 @@ static void check_open(struct qn_onepaxos *p, struct qn_step *t)
 static void check_voter(struct qn_onepaxos *p, struct qn_step *t)
 {
     uint64_t others = p->alive & ~p->change.suspected & ~QN_BIT(p->self);
-    bool majority = (uint32_t)__builtin_popcountll(others) > p->nodes / 2;
+    bool majority = qn_utility_majority(&p->ul, others);
     uint32_t len = qn_utility_len(&p->ul);
-    if (!p->ul.non_voting || len == 0 || !majority || leader_gone(p) ||
+    bool mute = p->ul.non_voting && qn_reconfigure_votes(p, p->self);
+    if (!mute || len == 0 || !majority || leader_gone(p) ||
         len - p->cfg.index > QN_UL_KEPT / 2 || qn_utility_proposing(&p->ul)) {
         return;
     }
     qn_utility_propose_voter(&p->ul, t, &p->cfg);
     qn_reconfigure_learn(p, t);
+}
+
+/* --------------------------------------------------------------- members -- */
+
+/** It has all that was decided, or can have it from this node's ring, which it
+ *  has mapped. */
+static bool in_sync(const struct qn_onepaxos *p, qn_node_t n)
+{
+    struct qn_position now = {p->peer[n].applied, p->peer[n].learned};
+    bool lives = (p->alive & ~p->change.suspected & QN_BIT(n)) != 0;
+    if (p->memory->position != NULL) {
+        (void)p->memory->position(p->memory->ctx, n, &now);
+    }
+    return n == p->self || (lives && (p->change.heard & QN_BIT(n)) != 0 &&
+                            (now.applied + 1 >= qn_ring_lo(&p->memory->own) ||
+                             QN_MUTANT(SEAT_EARLY)));
+}
+
+/** A majority of these voters lives. */
+static bool decides(const struct qn_onepaxos *p, uint64_t voters)
+{
+    uint64_t living = (p->alive & ~p->change.suspected) | QN_BIT(p->self);
+    return 2 * __builtin_popcountll(voters & living) >
+               __builtin_popcountll(voters) ||
+           QN_MUTANT(SEAT_MINORITY);
+}
+
+/** The accept register is this node's. */
+static bool owns_register(const struct qn_onepaxos *p)
+{
+    return p->leader.role == QN_ACTIVE &&
+           qn_memory_acceptor_load(p->memory).epoch == p->leader.ep;
+}
+
+/** Entries are kept for a bounded time, and one that names roles must be among
+ *  them (4.3). */
+static bool entries_left(const struct qn_onepaxos *p)
+{
+    return qn_utility_len(&p->ul) - p->cfg.index <= QN_UL_KEPT / 2;
+}
+
+int qn_reconfigure_member(struct qn_onepaxos *p, qn_node_t node, bool votes,
+                          bool forced)
+{
+    if (p->memory == NULL) {
+        return QN_ENOSYS;
+    }
+    if (qn_utility_removed(&p->ul)) {
+        return QN_EREMOVED;
+    }
+    if (!owns_register(p)) {
+        return QN_ENOTLEADER;
+    }
+    if (node >= p->nodes ||
+        (!votes && node == p->self && !QN_MUTANT(SEAT_ROLE))) {
+        return QN_EINVAL;
+    }
+    if (qn_reconfigure_votes(p, node) == votes) {
+        return QN_OK;
+    }
+    if (p->change.seat.wanted) {
+        bool same = p->change.seat.node == node &&
+                    p->change.seat.votes == votes &&
+                    p->change.seat.inc == p->incarnation[node];
+        return same ? QN_OK : QN_EBUSY;
+    }
+    if (!entries_left(p) || (votes && !in_sync(p, node))) {
+        return QN_EAGAIN;
+    }
+    if (!forced && !decides(p, qn_utility_voters(&p->ul) ^ QN_BIT(node))) {
+        return QN_ENOQUORUM;
+    }
+    p->change.seat.wanted = true;
+    p->change.seat.node = node;
+    p->change.seat.inc = p->incarnation[node];
+    p->change.seat.votes = votes;
+    return QN_OK;
+}
+
+/** Once per TICK. */
+static void check_member(struct qn_onepaxos *p, struct qn_step *t)
+{
+    struct qn_reconfiguration *c = &p->change;
+    if (!c->seat.wanted) {
+        return;
+    }
+    bool done = qn_reconfigure_votes(p, c->seat.node) == c->seat.votes;
+    bool comes =
+        !c->seat.votes || (in_sync(p, c->seat.node) &&
+                           p->incarnation[c->seat.node] == c->seat.inc);
+    if (done || !owns_register(p) ||
+        (!comes && !qn_utility_proposing(&p->ul))) {
+        c->seat.wanted = false;
+        return;
+    }
+    if (!qn_utility_proposing(&p->ul)) {
+        qn_utility_propose_seat(&p->ul, t, &p->cfg, c->seat.node, c->seat.inc);
+        qn_reconfigure_learn(p, t);
+    }
 }
 
 /** Once per TICK. */
@@ -413,6 +532,7 @@ void qn_reconfigure_check(struct qn_onepaxos *p, struct qn_step *t)
     check_open(p, t);
     check_leader(p, t);
     check_voter(p, t);
+    check_member(p, t);
     if (p->memory != NULL) {
         qn_memory_leader_check(p, t);
         qn_leader_change_serve(p, t);

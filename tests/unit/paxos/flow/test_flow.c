@@ -835,3 +835,20 @@ Test(flow, any_schedule_keeps_what_is_promised)
         schedule(seed);
     }
 }
+
+/* Both are stalled, and one must stay: the one that votes, though it comes
+ * first. */
+Test(flow, a_member_that_does_not_vote_does_not_count)
+{
+    begin(3, 1);
+    qn_flow_voters(&f, 0x3);
+    passes(QN_FLOW_QUIET + 1);
+    decide(1000);
+    passes(QN_S);
+    cr_assert_eq(decide(1000), 0);
+    cr_assert(f.held);
+    cr_assert_eq(qn_flow_awaited(&f), 0x2);
+    qn_flow_voters(&f, 0x5);
+    cr_assert_gt(decide(1000), 0, "now it does not vote");
+    cr_assert_eq(qn_flow_awaited(&f), 0);
+}

@@ -32,13 +32,14 @@ static void *fx_resize(void *ctx, void *p, size_t bytes)
     return realloc(p, bytes);
 }
 
-static void make(struct fx *f, qn_node_t self, uint32_t nodes,
-                 const struct qn_params *v, struct qn_memory_acceptor *s,
-                 const struct qn_uploads *u)
+static void make_of(struct fx *f, qn_node_t self, uint32_t nodes,
+                    uint64_t voters, const struct qn_params *v,
+                    struct qn_memory_acceptor *s, const struct qn_uploads *u)
 {
     uint64_t inc[QN_NODES_MAX];
     for (uint32_t i = 0; i < QN_NODES_MAX; i++) {
-        inc[i] = 10 + i;
+        bool vacant = voters != 0 && (voters >> i & 1) == 0;
+        inc[i] = vacant ? 0 : 10 + i;
     }
     memset(f, 0, sizeof *f);
     f->alloc = (struct qn_alloc){fx_resize, f};
@@ -48,6 +49,7 @@ static void make(struct fx *f, qn_node_t self, uint32_t nodes,
     struct qn_onepaxos_opts o = {.self = self,
                                  .nodes = nodes,
                                  .incarnation = inc,
+                                 .voters = voters,
                                  .parent = nodes > 1 ? 1 : 0,
                                  .alloc = &f->alloc,
                                  .params = *v,
@@ -56,6 +58,20 @@ static void make(struct fx *f, qn_node_t self, uint32_t nodes,
     size_t size = qn_onepaxos_size(&o);
     cr_assert_neq(size, 0u);
     f->p = qn_onepaxos_init(calloc(1, size), &o);
+}
+
+static void make(struct fx *f, qn_node_t self, uint32_t nodes,
+                 const struct qn_params *v, struct qn_memory_acceptor *s,
+                 const struct qn_uploads *u)
+{
+    make_of(f, self, nodes, 0, v, s, u);
+}
+
+void fx_make_seats(struct fx *f, qn_node_t self, uint32_t nodes,
+                   uint64_t voters, const struct qn_params *v,
+                   struct qn_memory_acceptor *s)
+{
+    make_of(f, self, nodes, voters, v, s, NULL);
 }
 
 void fx_make(struct fx *f, qn_node_t self, uint32_t nodes,
@@ -149,6 +165,17 @@ void fx_down(struct fx *f, qn_node_t peer)
 void fx_up(struct fx *f, qn_node_t peer, uint64_t inc)
 {
     step(f, &(struct qn_input){.kind = QN_IN_UP, .up = {peer, inc}});
+}
+
+int fx_seat(struct fx *f, qn_node_t node, bool votes, bool forced)
+{
+    return step(f, &(struct qn_input){.kind = QN_IN_SEAT,
+                                      .seat = {node, votes, forced}});
+}
+
+void fx_suspect(struct fx *f, uint64_t peers)
+{
+    step(f, &(struct qn_input){.kind = QN_IN_SUSPECT, .suspect = {peers}});
 }
 
 void fx_stamp(struct fx *f)

@@ -45,6 +45,12 @@ void fx_make(struct fx *f, qn_node_t self, uint32_t nodes,
 void fx_make_shared(struct fx *f, qn_node_t self, uint32_t nodes,
                     const struct qn_params *v, struct qn_memory_acceptor *s);
 
+/** Of so many seats those in `voters`, a mask, begin the group; the others are
+ *  vacant. */
+void fx_make_seats(struct fx *f, qn_node_t self, uint32_t nodes,
+                   uint64_t voters, const struct qn_params *v,
+                   struct qn_memory_acceptor *s);
+
 /** With arenas. */
 void fx_make_uploads(struct fx *f, qn_node_t self, uint32_t nodes,
                      const struct qn_params *v, const struct qn_uploads *u);
@@ -61,6 +67,9 @@ void fx_beat(struct fx *f, qn_node_t peer, qn_slot_t applied,
              qn_slot_t learned);
 void fx_room(struct fx *f, uint64_t peers);
 void fx_down(struct fx *f, qn_node_t peer);
+/** `node` is to vote, or to be removed. */
+int fx_seat(struct fx *f, qn_node_t node, bool votes, bool forced);
+void fx_suspect(struct fx *f, uint64_t peers);
 void fx_stamp(struct fx *f);
 void fx_tick(struct fx *f);
 void fx_go(struct fx *f);

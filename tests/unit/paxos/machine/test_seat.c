@@ -1,0 +1,311 @@
+/*
+ * Members come and go (PROTOCOL.md 4.4), as node 0 of five seats, which leads;
+ * nodes 0 to 2 begin the group, and the test is the others. Memory acceptor.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "paxos/machine/onepaxos_internal.h"
+#include "tests/support/test.h"
+#include "tests/unit/paxos/machine/fixture.h"
+
+enum { SEATS = 5, NEW = 3, INC = 50, SLOTS = 64, BYTES = 1 << 16 };
+
+static struct {
+    struct fx f;
+    struct qn_pair word;
+    struct qn_memory_acceptor shared;
+    void *mem;
+    qn_slot_t at; /* what the newcomer has applied */
+    bool mapped;  /* the ring of node 0; it is empty */
+} w;
+
+static const struct qn_ring *ring(void *ctx, qn_node_t node, uint64_t inc)
+{
+    (void)ctx;
+    return w.mapped && node == 0 && inc == 10 ? &w.shared.own : NULL;
+}
+
+static bool owner(void *ctx, qn_epoch_t epoch)
+{
+    (void)ctx;
+    (void)epoch;
+    return true;
+}
+
+static bool position(void *ctx, qn_node_t node, struct qn_position *out)
+{
+    (void)ctx;
+    *out = (struct qn_position){w.at, w.at};
+    return node == NEW;
+}
+
+static void begin_of(qn_node_t self, uint64_t voters)
+{
+    const struct qn_ring_opts o = {
+        .slots = SLOTS, .capacity = BYTES, .span = BYTES};
+    const struct qn_params v = fx_params();
+    size_t bytes = qn_ring_bytes(SLOTS, BYTES);
+    memset(&w, 0, sizeof w);
+    w.mem = aligned_alloc(QN_CACHELINE, bytes);
+    memset(w.mem, 0, bytes);
+    w.shared = (struct qn_memory_acceptor){.accept_register = &w.word,
+                                           .ring = ring,
+                                           .owner = owner,
+                                           .position = position};
+    qn_ring_open(&w.shared.own, w.mem, &o);
+    qn_ring_begin(&w.shared.own, 1);
+    fx_make_seats(&w.f, self, SEATS, voters, &v, &w.shared);
+}
+
+static void begin(void)
+{
+    begin_of(0, 0x7);
+}
+
+static void end(void)
+{
+    fx_end(&w.f);
+    free(w.mem);
+    cr_assert_eq(fx_refbufs, 0);
+}
+
+#define SEAT(name) Test(seat, name, .init = begin, .fini = end)
+
+/** A process takes the seat, and says that it has mapped the others. */
+static void comes(void)
+{
+    const struct qn_msg m = {.kind = QN_MSG_BEAT};
+    fx_up(&w.f, NEW, INC);
+    fx_recv(&w.f, NEW, &m);
+}
+
+static const struct qn_utility *log_of(void)
+{
+    return qn_onepaxos_utility(w.f.p);
+}
+
+/** Node `from` grants what is asked, in both phases. */
+static void grants(qn_node_t from)
+{
+    for (int phase = 0; phase < 2 && qn_utility_proposing(log_of()); phase++) {
+        const struct qn_utility *u = log_of();
+        const struct qn_msg m = {.kind = u->phase == QN_UTILITY_PREPARE
+                                             ? QN_MSG_U_PROMISE
+                                             : QN_MSG_U_ACCEPTED,
+                                 .epoch = u->len,
+                                 .u = {.bal = u->bal}};
+        fx_recv(&w.f, from, &m);
+    }
+}
+
+/** The change is asked for, and chosen with the vote of node 1. */
+static void change(qn_node_t node, bool votes)
+{
+    cr_assert_eq(fx_seat(&w.f, node, votes, false), QN_OK);
+    fx_tick(&w.f);
+    grants(1);
+    grants(2);
+}
+
+/* ---- a voter more -------------------------------------------------------- */
+
+SEAT(vacant_seats_are_not_alive_and_do_not_vote)
+{
+    cr_assert_eq(fx_status(&w.f).alive, 0x7);
+    cr_assert_eq(fx_status(&w.f).voters, 0x7);
+    cr_assert_eq(fx_seat(&w.f, NEW, true, false), QN_EAGAIN);
+}
+
+SEAT(a_newcomer_becomes_a_voter)
+{
+    comes();
+    cr_assert_eq(fx_status(&w.f).voters, 0x7, "not by coming");
+    change(NEW, true);
+    cr_assert_eq(fx_status(&w.f).voters, 0xf);
+    cr_assert_eq(fx_status(&w.f).role, QN_ACTIVE, "no epoch begins");
+    cr_assert_eq(fx_status(&w.f).epoch, 0);
+    fx_tick(&w.f);
+    cr_assert_not(fx_status(&w.f).changing);
+    const struct qn_ul_entry *e = qn_utility_entry(log_of(), 1);
+    cr_assert(e->kind == QN_UL_SEAT && e->voter == NEW && e->voter_inc == INC);
+}
+
+SEAT(a_newcomer_is_in_sync_before_it_counts)
+{
+    comes();
+    qn_ring_begin(&w.shared.own, 150);
+    w.at = 148;
+    cr_assert_eq(fx_seat(&w.f, NEW, true, false), QN_EAGAIN);
+    cr_assert_eq(fx_seat(&w.f, NEW, true, true), QN_EAGAIN, "forced or not");
+    w.at = 149;
+    cr_assert_eq(fx_seat(&w.f, NEW, true, false), QN_OK);
+}
+
+SEAT(one_that_was_not_heard_has_not_mapped_the_ring)
+{
+    comes();
+    w.f.p->change.heard &= ~QN_BIT(NEW);
+    cr_assert_eq(fx_seat(&w.f, NEW, true, false), QN_EAGAIN);
+}
+
+SEAT(a_newcomer_that_ends_before_its_entry_ends_the_change)
+{
+    comes();
+    cr_assert_eq(fx_seat(&w.f, NEW, true, false), QN_OK);
+    cr_assert(fx_status(&w.f).changing);
+    fx_down(&w.f, NEW);
+    fx_tick(&w.f);
+    cr_assert_not(fx_status(&w.f).changing);
+    cr_assert_not(qn_utility_proposing(log_of()));
+}
+
+/* ---- a voter less -------------------------------------------------------- */
+
+SEAT(a_dead_member_is_removed_without_its_help)
+{
+    fx_down(&w.f, 2);
+    change(2, false);
+    cr_assert_eq(fx_status(&w.f).voters, 0x3);
+    cr_assert_eq(qn_utility_entry(log_of(), 1)->voter_inc, 12);
+}
+
+SEAT(a_leader_is_removed_by_the_next_one_only)
+{
+    cr_assert_eq(fx_seat(&w.f, 0, false, false), QN_EINVAL);
+    cr_assert_eq(fx_seat(&w.f, SEATS, true, false), QN_EINVAL);
+}
+
+SEAT(the_last_but_one_leaves_a_leader_that_decides_alone)
+{
+    change(2, false);
+    fx_tick(&w.f);
+    change(1, false);
+    cr_assert_eq(fx_status(&w.f).voters, 0x1);
+    fx_tick(&w.f);
+    comes();
+    cr_assert_eq(fx_seat(&w.f, NEW, true, false), QN_OK);
+    for (int n = 0; n < 4; n++) {
+        fx_tick(&w.f);
+    }
+    cr_assert_eq(fx_status(&w.f).voters, 0x9);
+}
+
+/* Of {0, 1, 2} node 1 is dead: without node 2 no majority would be alive. */
+SEAT(a_change_after_which_no_majority_lives_needs_force)
+{
+    fx_down(&w.f, 1);
+    cr_assert_eq(fx_seat(&w.f, 2, false, false), QN_ENOQUORUM);
+    fx_suspect(&w.f, QN_BIT(2));
+    fx_up(&w.f, 1, 20);
+    cr_assert_eq(fx_seat(&w.f, 1, false, false), QN_ENOQUORUM, "a stalled one");
+    cr_assert_eq(fx_seat(&w.f, 1, false, true), QN_OK);
+}
+
+/* ---- one change at a time ------------------------------------------------ */
+
+SEAT(one_change_at_a_time_and_each_may_be_asked_for_again)
+{
+    cr_assert_eq(fx_seat(&w.f, 2, false, false), QN_OK);
+    cr_assert_eq(fx_seat(&w.f, 2, false, false), QN_OK);
+    cr_assert_eq(fx_seat(&w.f, 1, false, false), QN_EBUSY);
+    fx_tick(&w.f);
+    grants(1);
+    fx_tick(&w.f);
+    cr_assert_eq(fx_seat(&w.f, 2, false, false), QN_OK, "it is so");
+    cr_assert_not(fx_status(&w.f).changing);
+    cr_assert_eq(fx_seat(&w.f, 1, false, false), QN_OK);
+}
+
+SEAT(a_node_that_does_not_lead_refuses)
+{
+    qn_store(&w.word.first, 7, QN_SEQ_CST);
+    cr_assert_eq(fx_seat(&w.f, 2, false, false), QN_ENOTLEADER,
+                 "another one has taken over");
+    fx_end(&w.f);
+    free(w.mem);
+    begin_of(1, 0x7);
+    cr_assert_eq(fx_seat(&w.f, 2, false, false), QN_ENOTLEADER);
+}
+
+Test(seat, with_the_process_acceptor_the_size_stays)
+{
+    const struct qn_params v = fx_params();
+    fx_make(&w.f, 0, 3, &v);
+    cr_assert_eq(fx_seat(&w.f, 2, false, false), QN_ENOSYS);
+    fx_end(&w.f);
+}
+
+SEAT(so_many_changes_wait_for_another_leader)
+{
+    for (uint32_t n = 0; n < QN_UL_KEPT / 2 / 2; n++) {
+        fx_up(&w.f, 2, 100 + n);
+        fx_recv(&w.f, 2, &(struct qn_msg){.kind = QN_MSG_BEAT});
+        change(2, false);
+        fx_tick(&w.f);
+        w.f.p->peer[2].applied = 1;
+        change(2, true);
+        fx_tick(&w.f);
+    }
+    cr_assert_eq(fx_status(&w.f).ul_len, 1 + QN_UL_KEPT / 2);
+    cr_assert_eq(fx_seat(&w.f, 2, false, false), QN_EAGAIN);
+}
+
+/* ---- the removed --------------------------------------------------------- */
+
+static void hears(const struct qn_ul_entry *e)
+{
+    uint8_t ul[QN_UL_BYTES];
+    qn_ul_encode(e, ul);
+    const struct qn_msg m = {
+        .kind = QN_MSG_U_CHOSEN, .epoch = e->index, .body = {ul, sizeof ul}};
+    fx_recv(&w.f, 0, &m);
+}
+
+Test(seat, a_removed_node_takes_nothing_new_and_does_not_lead)
+{
+    begin_of(1, 0x7);
+    const struct qn_ul_entry gone = {.index = 1,
+                                     .kind = QN_UL_SEAT,
+                                     .leader_inc = 10,
+                                     .acceptor_inc = 10,
+                                     .voter = 1,
+                                     .voter_inc = 11,
+                                     .voters = 0x5};
+    cr_assert_eq(fx_submit(&w.f, "x"), QN_OK);
+    hears(&gone);
+    cr_assert(fx_status(&w.f).removed);
+    cr_assert_eq(fx_submit(&w.f, "y"), QN_EREMOVED);
+    cr_assert_eq(fx_seat(&w.f, 2, false, false), QN_EREMOVED);
+    fx_down(&w.f, 0);
+    for (int n = 0; n < 20; n++) {
+        fx_later(&w.f, QN_S);
+        cr_assert_not(qn_utility_proposing(log_of()));
+    }
+    end();
+}
+
+/* Node 0 has ended, and nodes 1 and 2 have its ring mapped. */
+Test(seat, a_node_that_does_not_vote_does_not_lead)
+{
+    const struct qn_ul_entry former = {.index = 1,
+                                       .kind = QN_UL_SEAT,
+                                       .leader_inc = 10,
+                                       .acceptor_inc = 10,
+                                       .voter = 2,
+                                       .voter_inc = 11,
+                                       .voters = 0x3};
+    for (int votes = 1; votes >= 0; votes--) {
+        begin_of(2, 0x7);
+        w.mapped = true;
+        if (!votes) {
+            hears(&former);
+            cr_assert_not(fx_status(&w.f).removed, "that was another one");
+        }
+        fx_down(&w.f, 0);
+        fx_tick(&w.f);
+        fx_later(&w.f, QN_S);
+        cr_assert_eq(qn_utility_proposing(log_of()), votes);
+        end();
+    }
+}
