@@ -145,8 +145,8 @@ void qn_member_fence(void *ctx)
 static bool valid(const struct qn_member_opts *o)
 {
     return o->nodes >= 1 && o->nodes <= QN_NODES_MAX && o->self < o->nodes &&
-           o->incarnation != 0 && (o->shares || o->nodes > 1) &&
-           (o->shares || !o->memory_acceptor);
+           o->incarnation != 0 && o->backlog_bytes >= QN_MEMBER_BACKLOG_LEAST &&
+           (o->shares || o->nodes > 1) && (o->shares || !o->memory_acceptor);
 }
 
 int qn_member_create(struct qn_member **out, const struct qn_member_opts *o)

@@ -109,6 +109,9 @@ struct qn_member_state {
     void *ctx; /* of these three */
 };
 
+/** Least `backlog_bytes`: flow control takes an eighth of it as a mark. */
+#define QN_MEMBER_BACKLOG_LEAST 8u
+
 /** All pointers are borrowed for qn_member_create, but where it is said. */
 struct qn_member_opts {
     qn_node_t self;
@@ -136,7 +139,8 @@ struct qn_member_opts {
     bool memory_acceptor;   /* with more than one node; `shares` */
     uint64_t ring_bytes;    /* of batches in the own ring: address space */
     uint64_t arena_bytes;   /* of long commands in the own arena, likewise */
-    uint64_t backlog_bytes; /* of the log that is kept for members that lag */
+    uint64_t backlog_bytes; /* of the log that is kept for members that lag;
+                               QN_MEMBER_BACKLOG_LEAST or more */
     qn_time_t lag_timeout;  /* ns; flow control, as are both: */
     uint32_t min_awaited;   /* paxos/flow/flow.h */
     bool own_cores;         /* no two nodes share a core */
@@ -194,8 +198,8 @@ int qn_member_start(struct qn_member *m, const struct qn_service *service,
                     const struct qn_member_state *state);
 
 /** No state is transferred any more; a snapshot under way is abandoned. The
- *  service and its state may be destroyed after that, and the member takes no
- *  further turn. NULL is fine. */
+ *  service and its state may be destroyed after that: the member takes no
+ *  further turn, and hears no more of peers. NULL is fine. */
 void qn_member_stop(struct qn_member *m);
 
 /** Its end will be intended: no supervisor shall start another incarnation by
@@ -246,12 +250,13 @@ void qn_member_drain(struct qn_member *m);
  * @param p  As in qn_member_meet.
  * @return QN_OK; QN_ECORRUPT: it would be this node; QN_ESTALE: that one, or a
  *         later one, is present or was known, and nothing has changed; else as
- *         qn_member_meet and qn_driver_up, and the node is absent.
+ *         qn_member_meet and qn_driver_up, and the node is absent. QN_EINVAL:
+ *         after qn_member_stop; nothing has changed.
  */
 int qn_member_peer_up(struct qn_member *m, const struct qn_member_peer *p);
 
 /** That incarnation of a peer, and with it each former one, has ended for
- *  certain. Does nothing if that is known. */
+ *  certain. Does nothing if that is known, or after qn_member_stop. */
 void qn_member_peer_down(struct qn_member *m, qn_node_t node,
                          uint64_t incarnation);
 

@@ -182,6 +182,9 @@ void qn_member_peer_down(struct qn_member *m, qn_node_t node,
     QN_ASSERT(m->driver != NULL);
     QN_ASSERT(node < m->o.nodes);
     uint64_t *known = &m->peers.incarnation[node];
+    if (m->stopped) {
+        return; /* what the lanes of a dead peer bring has no receiver */
+    }
     if (m->peers.present[node] != NULL && *known <= incarnation) {
         qn_member_retire(m, node);
     }
@@ -221,6 +224,9 @@ int qn_member_peer_up(struct qn_member *m, const struct qn_member_peer *p)
 {
     struct qn_mapped_peer *peer = NULL;
     QN_ASSERT(m->driver != NULL);
+    if (m->stopped) {
+        return QN_EINVAL;
+    }
     if (p->node == m->o.self) {
         return QN_ECORRUPT;
     }

@@ -12,6 +12,7 @@
 static bool on_message(void *ctx, qn_node_t from, struct qn_slice bytes)
 {
     struct qn_member *m = ctx;
+    QN_ASSERT(m->transfer != NULL);
     bool taken =
         qn_state_transfer_on_message(m->transfer, from, bytes, qn_clock_now());
     m->again = m->again || taken;
@@ -22,6 +23,7 @@ static void on_needed(void *ctx, qn_slot_t slot)
 {
     struct qn_member *m = ctx;
     struct qn_state_transfer_status st;
+    QN_ASSERT(m->transfer != NULL);
     qn_state_transfer_status(m->transfer, &st);
     if (!st.joining) {
         m->state.lags(m->state.ctx, slot);
@@ -82,6 +84,7 @@ int qn_member_transfer_begin(struct qn_member *m)
 void qn_member_stop(struct qn_member *m)
 {
     if (m != NULL) {
+        m->stopped = true;
         qn_state_transfer_destroy(m->transfer);
         m->transfer = NULL;
     }

@@ -280,7 +280,7 @@ static void teardown(void)
 CASE(options_out_of_range_make_no_member, .timeout = 10)
 {
     int before = open_descriptors();
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 7; i++) {
         struct qn_member_opts o = a.o;
         struct qn_member *m = NULL;
         switch (i) {
@@ -298,6 +298,9 @@ CASE(options_out_of_range_make_no_member, .timeout = 10)
             break;
         case 4:
             o.shares = false; /* with the memory acceptor */
+            break;
+        case 5:
+            o.backlog_bytes = QN_MEMBER_BACKLOG_LEAST - 1;
             break;
         default:
             o.nodes = 1;
@@ -554,6 +557,51 @@ CASE(a_peer_that_is_present_goes_on_whatever_is_said_again, .timeout = 10)
         qn_outbox_destroy(o[i]);
     }
     qn_member_stop(m);
+    qn_member_destroy(m);
+}
+
+/* The service may be gone: nothing reaches it, nor the state transfer. */
+CASE(a_stopped_member_hears_no_more_of_peers, .timeout = 10)
+{
+    int ends = 0;
+    struct world_life life = {.world = &a.world};
+    struct qn_member_state state = world_state_of(&life);
+    const struct qn_service service = {.ctx = &life};
+    struct qn_member *m = NULL;
+    a.o.callbacks.recorded = ignore_recorder;
+    a.o.callbacks.ended = count_end;
+    a.o.callbacks.ctx = &ends;
+    cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
+    struct qn_outbox *o = outbox(m, 1, 7);
+    struct qn_outbox *next = outbox(m, 1, 8);
+    struct qn_outbox *other = outbox(m, 2, 3);
+    cr_assert_eq(meet(m, o, 1, 7), QN_OK);
+    cr_assert_eq(meet(m, other, 2, 3), QN_OK);
+    cr_assert_eq(qn_member_start(m, &service, &state), QN_OK);
+    qn_member_stop(m);
+    qn_member_peer_down(m, 1, 7);
+    cr_assert_eq(peer_up(m, next, 8), QN_EINVAL);
+    cr_assert_eq(ends, 0);
+    qn_outbox_destroy(o);
+    qn_outbox_destroy(next);
+    qn_outbox_destroy(other);
+    qn_member_destroy(m);
+}
+
+/* Its marks of flow control are some bytes: none is divided by 0. */
+CASE(the_least_backlog_makes_a_member, .timeout = 10)
+{
+    struct world_life life = {.world = &a.world};
+    const struct qn_service service = {.ctx = &life};
+    struct qn_member *m = NULL;
+    a.o.backlog_bytes = QN_MEMBER_BACKLOG_LEAST;
+    cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
+    struct qn_outbox *o[] = {outbox(m, 1, 2), outbox(m, 2, 3)};
+    cr_assert_eq(meet(m, o[0], 1, 2), QN_OK);
+    cr_assert_eq(meet(m, o[1], 2, 3), QN_OK);
+    cr_assert_eq(qn_member_start(m, &service, NULL), QN_OK);
+    qn_outbox_destroy(o[0]);
+    qn_outbox_destroy(o[1]);
     qn_member_destroy(m);
 }
 
