@@ -108,13 +108,15 @@ struct qn_state_transfer_user {
     bool (*complete)(void *ctx);
 
     /** Begin a cut: the state is exactly as of `position`. @return QN_OK;
-     *  QN_EAGAIN: try in a later turn; QN_ENOMEM; others: the joiner is refused
-     *  and asks another donor. */
+     *  QN_EAGAIN: asked again in a millisecond; QN_ENOMEM; others: the joiner
+     *  is refused and asks another donor. A joiner that has waited for
+     *  QN_STATE_TRANSFER_SILENCE asks another one, too: so long `begin` and
+     *  `next` may take for what they say at last. */
     int (*begin)(void *ctx, qn_slot_t position);
     /** The next part of the cut. @param bytes  [cap] filled. @param len Filled:
-     *  1..cap. @return QN_OK; QN_ENOENT: there is no more; QN_EAGAIN: later;
-     *  QN_ENOMEM: again; QN_EABORTED: the cut was given up, the joiner begins
-     *  again; others: as of `begin`. */
+     *  1..cap. @return QN_OK; QN_ENOENT: there is no more; QN_EAGAIN: as of
+     *  `begin`; QN_ENOMEM: again; QN_EABORTED: the cut was given up, the joiner
+     * begins again; others: as of `begin`. */
     int (*next)(void *ctx, uint8_t *bytes, size_t cap, size_t *len);
     /** The cut ends, complete or not. */
     void (*end)(void *ctx);
@@ -221,11 +223,12 @@ void qn_state_transfer_destroy(struct qn_state_transfer *r);
 
 /** Begin to get a snapshot at `position` or later. While one is under way
  *  this does nothing, unless `position` is later than that snapshot's. After
- *  `gave_up` it begins again. */
+ *  `gave_up` it only notes `position`, until qn_state_transfer_forget. */
 void qn_state_transfer_begin(struct qn_state_transfer *r, qn_slot_t position,
                              qn_time_t now);
 
-/** Stop: no snapshot is wanted any more; one under way is discarded. */
+/** Stop: no snapshot is wanted any more; one under way is discarded, and
+ *  `gave_up` is false again. */
 void qn_state_transfer_forget(struct qn_state_transfer *r);
 
 /** Handle a message of a peer. @return false: not a message of this module. */

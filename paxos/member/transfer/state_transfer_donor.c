@@ -87,7 +87,7 @@ static void failed(struct qn_state_transfer *r, int err)
 }
 
 static void on_want(struct qn_state_transfer *r, qn_node_t from,
-                    const struct state_transfer_head *h, qn_time_t now)
+                    const struct state_transfer_head *h)
 {
     struct state_transfer_donation *g = &r->donation;
     if (g->state != GIFT_NONE && g->to != from) {
@@ -102,8 +102,6 @@ static void on_want(struct qn_state_transfer *r, qn_node_t from,
     g->alone = h->alone != 0;
     g->least = h->arg;
     g->sent = g->taken = 0;
-    g->heard = now;
-    g->late = false;
 }
 
 void state_transfer_donor_told(struct qn_state_transfer *r, qn_node_t from,
@@ -112,7 +110,7 @@ void state_transfer_donor_told(struct qn_state_transfer *r, qn_node_t from,
 {
     struct state_transfer_donation *g = &r->donation;
     if (h->kind == TRANSFER_WANT) {
-        on_want(r, from, h, now);
+        on_want(r, from, h);
         return;
     }
     if (g->state == GIFT_NONE || g->to != from || g->attempt != h->attempt) {
@@ -168,24 +166,26 @@ static bool may_not_suspend(const struct qn_state_transfer *r)
            !r->o.ops.may_suspend(r->o.ops.ctx, r->donation.alone);
 }
 
-/* The one place where a cut begins. @return false: not now, or refused. */
-static bool begin(struct qn_state_transfer *r, qn_time_t now)
+/* The one place where a cut begins, unless it is refused. @return when to
+ * continue. */
+static qn_time_t begin(struct qn_state_transfer *r, qn_time_t now)
 {
     struct state_transfer_donation *g = &r->donation;
     if (!r->o.ops.cut(r->o.ops.ctx, &g->library)) {
-        return false;
+        return now;
     }
     const qn_slot_t position = g->library.resume.position;
     if (position < g->least) {
         give_up(r, TRANSFER_BEHIND);
-        return false;
+        return QN_TIME_NEVER;
     }
     int err = r->o.user.begin(r->o.user.ctx, position);
+    if (err == QN_EAGAIN) {
+        return now + QN_MS;
+    }
     if (err != QN_OK) {
-        if (err != QN_EAGAIN) {
-            failed(r, err);
-        }
-        return false;
+        failed(r, err);
+        return QN_TIME_NEVER;
     }
     qn_throttle_begin(&g->pace, now, cpu_of(r));
     g->made = 0;
@@ -195,7 +195,14 @@ static bool begin(struct qn_state_transfer *r, qn_time_t now)
     g->state = GIFT_UNDER_WAY;
     (void)look(r);
     hold(r);
-    return true;
+    return now;
+}
+
+/* Chunks are on their way, or wait for room in the channel: what comes next is
+ * the joiner's. */
+static bool waits_for_joiner(const struct state_transfer_donation *g)
+{
+    return g->sent != g->taken || g->chunk_len != 0;
 }
 
 /* Fill the content of the next chunk. @return QN_OK, or as `next`. */
@@ -233,6 +240,10 @@ static int make(struct qn_state_transfer *r, qn_time_t now)
     size_t len = 0;
     int err = fill(r, g->chunk.bytes + QN_STATE_TRANSFER_HEAD, &len, &kind);
     if (err == QN_OK) {
+        if (!waits_for_joiner(g)) {
+            g->heard = now; /* its silence counts from here on */
+            g->late = false;
+        }
         g->short_since = 0;
         g->chunk.head = (struct state_transfer_head){.kind = TRANSFER_CHUNK,
                                                      .attempt = g->attempt};
@@ -290,10 +301,7 @@ static qn_time_t give(struct qn_state_transfer *r, uint32_t most, qn_time_t now)
         }
         int err = g->chunk_len != 0 ? QN_OK : make(r, now);
         if (err != QN_OK) {
-            if (err == QN_EAGAIN && g->short_since != 0) {
-                return now + QN_MS;
-            }
-            return err == QN_EAGAIN ? now : QN_TIME_NEVER;
+            return err == QN_EAGAIN ? now + QN_MS : QN_TIME_NEVER;
         }
         if (!send_chunk(r)) {
             g->stood_back = true;
@@ -341,14 +349,15 @@ qn_time_t state_transfer_donor_turn(struct qn_state_transfer *r, qn_time_t now)
         give_up(r, TRANSFER_LEADS);
         return QN_TIME_NEVER;
     }
-    if (g->state == GIFT_WANTED && !begin(r, now)) {
-        return g->state == GIFT_WANTED ? now : QN_TIME_NEVER;
+    qn_time_t at = g->state == GIFT_WANTED ? begin(r, now) : now;
+    if (g->state != GIFT_UNDER_WAY) {
+        return at;
     }
     if (look(r) != QN_OK) {
         anew(r);
         return QN_TIME_NEVER;
     }
-    if (state_transfer_silent(g->heard, now, &g->late)) {
+    if (waits_for_joiner(g) && state_transfer_silent(g->heard, now, &g->late)) {
         char more[QN_RATE_LIMIT_TEXT];
         if (qn_rate_limit(&g->seldom, "silent", now, more)) {
             qn_log(QN_LOG_INFO,

@@ -56,8 +56,8 @@ struct state_transfer_donation {
     bool alone; /* no other member can give a state, says the joiner */
     qn_slot_t least;
     uint64_t sent, taken; /* chunks */
-    qn_time_t heard;
-    bool late; /* silent for too long at the last look */
+    qn_time_t heard; /* of the joiner, or when it had nothing to say last */
+    bool late;       /* silent for too long at the last look */
     struct qn_library_state library;
     struct qn_state_transfer_progress progress;
     uint32_t made;    /* chunks: the number of the next one */

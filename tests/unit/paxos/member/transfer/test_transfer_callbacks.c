@@ -114,6 +114,81 @@ Test(transfer_callbacks, each_message_may_find_no_room, .timeout = 60)
     }
 }
 
+/* ---- for long ---- */
+
+/* What is under way at the donor takes time: its loop may sleep meanwhile. */
+Test(transfer_callbacks, a_donor_that_is_asked_again_sleeps_a_millisecond)
+{
+    static const enum call call[] = {BEGIN, NEXT};
+    struct node *donor = &w.node[0];
+    for (uint32_t i = 0; i < 2; i++) {
+        world_begin(COUNT);
+        fail_at(donor, call[i], 1, QN_EAGAIN, 1);
+        joins();
+        while (donor->fail[call[i]].met < 100) {
+            world_step(1);
+            if (donor->fail[call[i]].met > 1) {
+                cr_assert_eq(donor->at, w.now, "the step's begin and 1 ms");
+            }
+        }
+        donor->fail[call[i]].at = 0;
+        run_until_joined(joiner, LONG);
+        expect_same(joiner, &w.node[1]);
+        cr_assert_eq(status_of(joiner).attempts, 1);
+        world_end();
+    }
+}
+
+/* It has taken all that was sent: the donor waits for its own user. When there
+ * is more, a second of silence begins anew. */
+Test(transfer_callbacks, a_joiner_that_lacks_no_chunk_is_not_given_up)
+{
+    struct node *donor = &w.node[0];
+    world_begin(5 * COUNT); /* more than a window */
+    fail_at(donor, NEXT, 2, QN_EAGAIN, 1);
+    joins();
+    while (donor->fail[NEXT].met < 10) {
+        world_step(1);
+    }
+    joiner->stopped = true;
+    for (uint32_t i = 0; i < 3000; i++) {
+        world_step(0);
+    }
+    cr_assert(status_of(donor).giving);
+    donor->fail[NEXT].at = 0;
+    for (uint32_t i = 0; i < 900; i++) {
+        world_step(0);
+    }
+    cr_assert(status_of(donor).giving);
+    joiner->stopped = false;
+    run_until_joined(joiner, 100);
+    expect_same(joiner, &w.node[1]);
+    cr_assert_eq(status_of(joiner).attempts, 1);
+    world_end();
+}
+
+/* Its lane is full, since it takes nothing. */
+Test(transfer_callbacks, a_joiner_whose_channel_has_no_room_is_given_up)
+{
+    struct node *donor = &w.node[0];
+    world_begin(COUNT);
+    fail_at(donor, TELL, 1, QN_EAGAIN, 1);
+    joins();
+    while (donor->begins == 0) {
+        world_step(1);
+    }
+    joiner->stopped = true;
+    for (uint32_t i = 0; i < 1100; i++) {
+        cr_assert(i > 900 || status_of(donor).giving);
+        world_step(0);
+    }
+    cr_assert(!status_of(donor).giving);
+    donor->fail[TELL].at = 0;
+    joiner->stopped = false;
+    run_until_joined(joiner, LONG);
+    world_end();
+}
+
 /* ---- for ever ---- */
 
 Test(transfer_callbacks, one_donor_that_always_fails_costs_one_attempt)
