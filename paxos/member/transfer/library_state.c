@@ -41,8 +41,22 @@ static bool fits(const struct fixed *f, uint32_t nodes, size_t len)
     return f->version == QN_LIBRARY_STATE_VERSION && f->nodes == nodes &&
            f->ul_count <= QN_UL_KEPT && f->zero == 0 &&
            f->position <= QN_SLOT_MAX &&
+           f->stamp_ms < QN_LIBRARY_STATE_STAMP_MAX &&
            len == sizeof *f + nodes * sizeof(struct qn_session) +
                       f->ul_count * QN_UL_BYTES;
+}
+
+/* Where no incarnation has begun there is no command. */
+static bool sessions_can_be(const struct qn_library_state *s)
+{
+    for (uint32_t i = 0; i < s->nodes; i++) {
+        const struct qn_session *of = &s->resume.session[i];
+        if (of->inc >= QN_LIBRARY_STATE_LIVES_MAX ||
+            (of->inc == 0 && of->last != 0)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static bool read_ul(struct qn_library_state *s, struct qn_slice entries)
@@ -76,7 +90,7 @@ int qn_library_state_decode(struct qn_library_state *s, uint32_t nodes,
     memcpy(r.resume.session, block.data + sizeof f, sessions);
     const struct qn_slice entries = {block.data + sizeof f + sessions,
                                      block.len - sizeof f - sessions};
-    if (!read_ul(&r, entries)) {
+    if (!sessions_can_be(&r) || !read_ul(&r, entries)) {
         return QN_ECORRUPT;
     }
     *s = r;

@@ -24,6 +24,12 @@ struct qn_library_state {
     struct qn_ul_entry ul[QN_UL_KEPT]; /* consecutive, oldest first */
 };
 
+/** Incarnations are below it (as QN_COMMONS_LIVES_MAX). */
+#define QN_LIBRARY_STATE_LIVES_MAX ((uint64_t)1 << 56)
+/** ms since 1970, and below it: 8900 years. The time of the log never falls, so
+ *  a stamp from beyond would stop it. */
+#define QN_LIBRARY_STATE_STAMP_MAX ((uint64_t)1 << 48)
+
 /** Bytes of a block at most. */
 #define QN_LIBRARY_STATE_MAX                                                   \
     (32u + QN_NODES_MAX * sizeof(struct qn_session) + QN_UL_KEPT * QN_UL_BYTES)
@@ -38,7 +44,9 @@ size_t qn_library_state_encode(const struct qn_library_state *s, uint8_t *to);
  * @param nodes  Of this group.
  * @param block  Borrowed.
  * @return QN_OK; QN_ECORRUPT: of another version or group, of a wrong length,
- *         or with an entry, a position or an order that cannot be.
+ *         or with an entry, a position, an order, a stamp or a session that
+ *         cannot be. Those that can be and are false are not found: a later
+ *         incarnation than there is, say.
  */
 int qn_library_state_decode(struct qn_library_state *s, uint32_t nodes,
                             struct qn_slice block);

@@ -97,6 +97,9 @@ Test(library_state, what_cannot_be_is_refused_and_changes_nothing)
              {12, 1, 4},
              {16, QN_SLOT_MAX + 1, 8},
              {16, UINT64_MAX, 8},
+             {24, QN_LIBRARY_STATE_STAMP_MAX, 8},
+             {32, 0, 8}, /* a command of no incarnation */
+             {32 + 16, QN_LIBRARY_STATE_LIVES_MAX, 8},
              {32 + NODES * 16 + QN_UL_BYTES, 0x77, 4}}; /* not consecutive */
     for (size_t i = 0; i < sizeof f / sizeof f[0]; i++) {
         size_t len = make();
@@ -105,6 +108,19 @@ Test(library_state, what_cannot_be_is_refused_and_changes_nothing)
         cr_assert_eq(read_block(block, len), QN_ECORRUPT, "case %zu", i);
         cr_assert_eq(got.nodes, 99, "case %zu", i);
     }
+}
+
+Test(library_state, the_last_stamp_and_incarnation_are_read)
+{
+    static const struct qn_session last = {QN_LIBRARY_STATE_LIVES_MAX - 1,
+                                           UINT64_MAX};
+    make();
+    state.resume.stamp_ms = QN_LIBRARY_STATE_STAMP_MAX - 1;
+    state.resume.session[0] = (struct qn_session){0, 0};
+    state.resume.session[1] = last;
+    size_t len = qn_library_state_encode(&state, block);
+    cr_assert_eq(read_block(block, len), QN_OK);
+    cr_assert_eq(got.resume.session[1].inc, last.inc);
 }
 
 Test(library_state, more_entries_than_are_kept_are_refused)
