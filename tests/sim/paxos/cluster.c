@@ -267,6 +267,14 @@ void cluster_lead(struct cluster *c, qn_node_t node)
     cluster_step(c, node, &in);
 }
 
+void cluster_seat(struct cluster *c, qn_node_t node, qn_node_t peer, bool votes,
+                  bool forced)
+{
+    const struct qn_input in = {.kind = QN_IN_SEAT,
+                                .seat = {peer, votes, forced}};
+    cluster_step(c, node, &in);
+}
+
 void cluster_suspect(struct cluster *c, qn_node_t node, uint64_t peers)
 {
     const struct qn_input in = {.kind = QN_IN_SUSPECT, .suspect = {peers}};

@@ -122,6 +122,8 @@ struct cluster {
     uint64_t lives;                              /* incarnations given so far */
     uint32_t epochs; /* leaders that became ACTIVE */
     bool in_memory;  /* the acceptor; else it is a process */
+    uint64_t voters; /* mask: they begin the group; 0: all, and none comes or
+                        goes */
     uint32_t ring_slots;
     uint64_t ring_bytes, ring_span, ring_keep;
     uint64_t refused; /* times that a ring was to grow and could not */
@@ -198,6 +200,11 @@ struct qn_verdict cluster_verdict(const struct cluster *c);
 /** Everything decided can be had from this node and the ring. */
 bool cluster_in_sync(const struct cluster *c, qn_node_t node);
 void cluster_down(struct cluster *c, qn_node_t node, qn_node_t peer);
+/** `node`, which may lead, is to make `peer` a voter, or to remove it. */
+void cluster_seat(struct cluster *c, qn_node_t node, qn_node_t peer, bool votes,
+                  bool forced);
+/** Node i is a voter, as far as any living node or the newest entry says. */
+bool cluster_votes(const struct cluster *c, qn_node_t i);
 /** `node` is told to relieve the leader. */
 void cluster_lead(struct cluster *c, qn_node_t node);
 /** Reads come to `node`, fresh or such as may still wait (process acceptor).

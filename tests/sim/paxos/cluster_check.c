@@ -216,11 +216,47 @@ void cluster_check_begun(struct cluster *c, qn_node_t i,
     }
 }
 
+/** A node votes from now on, or is no member any more: it does not own the
+ *  ring. Only its next incarnation comes again, and no other knows better. */
+static void check_seat(struct cluster *c, const struct qn_ul_entry *e)
+{
+    const struct qn_ul_entry *owner = &c->entry[c->word.first];
+    bool votes = (e->voters & QN_BIT(e->voter)) != 0;
+    CHECK(c, votes || owner->leader != e->voter,
+          "node %u is removed, and owns the ring", e->voter);
+    if (c->cover != NULL) {
+        c->cover->row[votes ? COVERAGE_SEAT_ADDED : COVERAGE_SEAT_REMOVED]++;
+        bool again = votes && (c->voters & QN_BIT(e->voter)) != 0;
+        c->cover->row[COVERAGE_SEAT_AGAIN] += again;
+    }
+}
+
+/** What node i is the first to know. The only voter may learn an entry, take
+ *  over and decide in one step. */
+static void note_entries(struct cluster *c, qn_node_t i)
+{
+    const struct member *m = &c->member[i];
+    const struct qn_utility *u = qn_onepaxos_utility(m->p);
+    for (uint32_t e = c->entries; e < qn_utility_len(u); e++) {
+        CHECK(c, e < CLUSTER_ENTRIES, "run too long");
+        c->entry[c->entries++] = *qn_utility_entry(u, e);
+        if (c->entry[e].kind == QN_UL_SEAT) {
+            check_seat(c, &c->entry[e]);
+        }
+        if (!qn_ul_begins_epoch(&c->entry[e])) {
+            c->led[e] = c->led[e - 1]; /* roles stay as they are */
+        } else if (e != 0) {
+            fault_oracle_entry(c, i);
+        }
+    }
+}
+
 /** What a node has learned is what was decided. */
 void cluster_check_learned(struct cluster *c, qn_node_t i)
 {
     struct member *m = &c->member[i];
     const struct qn_onepaxos *p = m->p;
+    note_entries(c, i);
     check_accepted(c, i);
     check_claim(c, i);
     check_word(c, i);
@@ -241,16 +277,7 @@ void cluster_check_learned(struct cluster *c, qn_node_t i)
 void cluster_check_roles(struct cluster *c, qn_node_t i)
 {
     struct member *m = &c->member[i];
-    const struct qn_utility *u = qn_onepaxos_utility(m->p);
-    for (uint32_t e = c->entries; e < qn_utility_len(u); e++) {
-        CHECK(c, e < CLUSTER_ENTRIES, "run too long");
-        c->entry[c->entries++] = *qn_utility_entry(u, e);
-        if (!qn_ul_begins_epoch(&c->entry[e])) {
-            c->led[e] = c->led[e - 1]; /* roles stay as they are */
-        } else if (e != 0) {
-            fault_oracle_entry(c, i);
-        }
-    }
+    note_entries(c, i);
     const struct qn_ul_entry *own = &m->p->cfg;
     CHECK(c, memcmp(own, &c->entry[own->index], sizeof *own) == 0,
           "node %u has another entry %u", i, own->index);

@@ -231,6 +231,7 @@ static void member_start(struct cluster *c, qn_node_t i,
     struct qn_onepaxos_opts o = {.self = i,
                                  .nodes = c->nodes,
                                  .incarnation = inc,
+                                 .voters = c->voters,
                                  .parent = c->nodes > 1 ? 1 : 0,
                                  .alloc = &c->alloc,
                                  .params = c->params,
@@ -267,12 +268,15 @@ void cluster_start(struct cluster *c)
 {
     c->alloc = (struct qn_alloc){resize, c};
     c->lives = 99;
+    uint64_t begin = c->voters != 0 ? c->voters : UINT64_MAX;
     for (qn_node_t i = 0; i < c->nodes; i++) {
-        c->member[i].inc = ++c->lives;
+        c->member[i].inc = (begin & QN_BIT(i)) != 0 ? ++c->lives : 0;
     }
     for (qn_node_t i = 0; i < c->nodes; i++) {
-        member_start(c, i, NULL);
-        cluster_check_roles(c, i);
+        if ((begin & QN_BIT(i)) != 0) {
+            member_start(c, i, NULL);
+            cluster_check_roles(c, i);
+        }
         for (qn_node_t k = 0; k < c->nodes; k++) {
             c->direct[i][k].tail = &c->direct[i][k].head;
             c->tree[i][k].tail = &c->tree[i][k].head;
@@ -450,6 +454,31 @@ static bool between_slots(const struct member *donor)
     return donor->p != NULL && qn_onepaxos_resume(donor->p, &r);
 }
 
+bool cluster_votes(const struct cluster *c, qn_node_t i)
+{
+    uint64_t mask = c->entry[c->entries - 1].voters;
+    for (qn_node_t n = 0; n < c->nodes; n++) {
+        const struct qn_onepaxos *p = c->member[n].p;
+        mask |= p != NULL ? qn_utility_voters(&p->ul) : 0;
+    }
+    return c->voters == 0 || (mask & QN_BIT(i)) != 0;
+}
+
+/** A seat that was never taken has no record: what is written says that no
+ *  incarnation from this one on has voted. */
+static void take_seat(struct cluster *c, qn_node_t node, qn_node_t donor)
+{
+    struct member *m = &c->member[node];
+    uint32_t len = qn_utility_len(&c->member[donor].p->ul);
+    bool taken = m->record.count != 0 || (c->voters & QN_BIT(node)) != 0;
+    if (c->voters == 0 || taken) {
+        return;
+    }
+    memcpy(m->record.log, c->entry, len * sizeof *c->entry);
+    m->record.count = len;
+    m->record.vote = (struct qn_vote){.index = len, .since = m->inc};
+}
+
 bool cluster_restart(struct cluster *c, qn_node_t node, qn_node_t donor)
 {
     struct member *m = &c->member[node];
@@ -464,6 +493,7 @@ bool cluster_restart(struct cluster *c, qn_node_t node, qn_node_t donor)
         cluster_reset_lane(&c->tree[node][k]);
     }
     copy_state(m, &c->member[donor]);
+    take_seat(c, node, donor);
     member_start(c, node, &c->member[donor]);
     for (qn_node_t k = 0; k < c->nodes; k++) {
         const struct qn_input in = {.kind = QN_IN_UP, .up = {node, m->inc}};

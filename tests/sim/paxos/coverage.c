@@ -9,8 +9,8 @@
 #include <inttypes.h>
 
 static const char *const inputs[COVERAGE_INPUTS] = {
-    "RECV",    "FRAGMENT", "TICK", "SUBMIT", "STAMP",   "BEAT", "ROOM",
-    "SUSPECT", "DOWN",     "UP",   "LEAD",   "RECOVER", "GO",   "READ"};
+    "RECV", "FRAGMENT", "TICK", "SUBMIT",  "STAMP", "BEAT", "ROOM", "SUSPECT",
+    "DOWN", "UP",       "LEAD", "RECOVER", "GO",    "READ", "SEAT"};
 static const char *const outputs[COVERAGE_OUTPUTS] = {
     "SEND", "SEND_ALL", "BCAST", "PERSIST", "APPLY", "NEED_SNAPSHOT"};
 static const char *const roles[COVERAGE_ROLES] = {"FOLLOWER", "PREPARING",
@@ -132,7 +132,7 @@ uint32_t coverage_print(const struct coverage *c, FILE *to)
     }
     title(&t, "inputs");
     for (uint32_t i = 0; i < COVERAGE_INPUTS; i++) {
-        const bool needed[2] = {true, i != QN_IN_READ};
+        const bool needed[2] = {i != QN_IN_SEAT, i != QN_IN_READ};
         line(&t, inputs[i], (const uint64_t[2]){c->input[0][i], c->input[1][i]},
              needed);
     }

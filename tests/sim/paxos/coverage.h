@@ -16,7 +16,7 @@
 
 #include "paxos/machine/onepaxos.h"
 
-#define COVERAGE_INPUTS  (QN_IN_READ + 1u)
+#define COVERAGE_INPUTS  (QN_IN_SEAT + 1u)
 #define COVERAGE_OUTPUTS (QN_OUT_NEED_SNAPSHOT + 1u)
 #define COVERAGE_ROLES   (QN_HANDING_OVER + 1u)
 #define COVERAGE_NODES   8u /* 3 .. 7 */
@@ -51,7 +51,10 @@
     X(PULL_LATE, "its origin has ended: it is dropped")                        \
     X(READ_ANSWERED, "a question for the read index is answered")              \
     X(RECORD_LOST, "a node's record is damaged when it dies")                  \
-    X(VOTES_AGAIN, "a node whose record was damaged is given a vote")
+    X(VOTES_AGAIN, "a node whose record was damaged is given a vote")          \
+    X(SEAT_ADDED, "members: a newcomer becomes a voter")                       \
+    X(SEAT_REMOVED, "members: a voter is removed")                             \
+    X(SEAT_AGAIN, "members: a seat is taken again")
 
 enum coverage_row {
 #define X(name, text) COVERAGE_##name,

@@ -82,6 +82,7 @@ static void advance(struct sim *s)
         s->cut_until[from][to] = c->now + cluster_random(c, 20 * QN_MS);
     }
     sim_deaths(s);
+    sim_seats(s);
     sim_suspicions(s);
     sim_snapshots(s);
     for (qn_node_t i = 0; i < c->nodes; i++) {
@@ -106,14 +107,19 @@ static bool complete(const struct sim *s)
     for (qn_node_t i = 0; i < s->c.nodes; i++) {
         const struct member *m = &s->c.member[i];
         struct qn_onepaxos_status st;
-        if (m->p == NULL || m->p->ul.non_voting ||
-            qn_onepaxos_read_waits(m->p)) {
+        bool votes = cluster_votes(&s->c, i);
+        if (m->p == NULL && !votes) {
+            continue; /* a vacant seat */
+        }
+        if (m->p == NULL || (votes && m->p->ul.non_voting) ||
+            m->p->ul.removed || qn_onepaxos_read_waits(m->p)) {
             return false;
         }
         qn_onepaxos_status(m->p, &st);
         for (qn_node_t o = 0; o < s->c.nodes; o++) {
             bool this_life = m->seq[o].inc == s->c.member[o].inc;
-            if ((this_life ? m->seq[o].last : 0) != s->submitted[o]) {
+            if (s->c.member[o].p != NULL &&
+                (this_life ? m->seq[o].last : 0) != s->submitted[o]) {
                 return false;
             }
         }
@@ -284,6 +290,22 @@ static void uploads(struct sim *s, uint64_t seed)
     }
 }
 
+/** In some of the schedules with the memory acceptor members come and go, in 2
+ *  to 7 seats. */
+static void seats(struct sim *s, uint64_t seed)
+{
+    struct cluster *c = &s->c;
+    uint64_t x = s->seater = seed + 7;
+    if (!c->in_memory || seed % 5 != 3) {
+        return;
+    }
+    c->nodes = 2 + (uint32_t)(sim_aside(&x) % 6);
+    c->voters = 1 | (sim_aside(&x) & (QN_BIT(c->nodes) - 1));
+    s->faults &= ~(1u << FAULT_LOST);
+    s->faults |= 1u << FAULT_KILL;
+    c->params.queue = QN_MAX(c->params.queue, 8 * c->nodes);
+}
+
 static void topology(struct sim *s)
 {
     struct cluster *c = &s->c;
@@ -310,6 +332,7 @@ static void set_up(struct sim *s, uint64_t seed, const char *program)
                            cluster_random(c, 1u << FAULTS));
     c->nodes = 3 + (uint32_t)cluster_random(c, 5);
     params(s);
+    seats(s, seed);
     flow(s, seed);
     if (sim_may_strand(s)) {
         short_ring(s);
@@ -337,7 +360,7 @@ bool sim_fits_model(uint64_t seed, bool memory)
     set_up(s, seed, "");
     bool changes = sim_has(s, FAULT_KILL) || sim_has(s, FAULT_SUSPECT);
     bool fits = changes && s->c.in_memory == memory && s->c.nodes == 3 &&
-                !sim_has(s, FAULT_LOST);
+                s->c.voters == 0 && !sim_has(s, FAULT_LOST);
     free(s);
     return fits;
 }

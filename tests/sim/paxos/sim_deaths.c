@@ -11,7 +11,8 @@
 static bool one_stays(const struct sim *s, qn_node_t dying)
 {
     for (qn_node_t i = 0; i < s->c.nodes; i++) {
-        if (i != dying && cluster_in_sync(&s->c, i)) {
+        if (i != dying && cluster_votes(&s->c, i) &&
+            cluster_in_sync(&s->c, i)) {
             return true;
         }
     }
@@ -93,11 +94,19 @@ static void bring_back(struct sim *s, qn_node_t i)
 {
     struct cluster *c = &s->c;
     qn_node_t donor = (qn_node_t)cluster_random(c, c->nodes);
-    if (!s->healed && sim_aside(&s->c.luck) == 0) { /* one of 16 */
+    if (!cluster_votes(c, i) && (s->healed || sim_aside(&s->seater) != 0)) {
+        return; /* a vacant seat */
+    }
+    if (!s->healed && sim_aside(&s->c.luck) == 0 && c->voters == 0) {
         cluster_lose_record(c, i);
     }
     if (c->member[donor].p != NULL && cluster_restart(c, i, donor)) {
         s->untold[i] = 0;
+        /* A seat that stays vacant is dead for it, too. */
+        for (qn_node_t n = 0; n < c->nodes && c->voters != 0; n++) {
+            s->untold[n] |=
+                c->member[n].p == NULL && c->member[n].inc != 0 ? QN_BIT(i) : 0;
+        }
     }
 }
 
@@ -129,6 +138,29 @@ void sim_deaths(struct sim *s)
         }
     }
     strand(s);
+}
+
+void sim_seats(struct sim *s)
+{
+    struct cluster *c = &s->c;
+    if (c->voters == 0) {
+        return;
+    }
+    for (qn_node_t i = 0; i < c->nodes; i++) {
+        if (c->member[i].p != NULL && c->member[i].p->ul.removed &&
+            may_die(s, i) && sim_aside(&s->seater) < 4) {
+            cluster_kill(c, i, 8); /* it has heard that it is removed */
+            sim_bury(s, i);
+        }
+    }
+    const struct qn_ul_entry *e = &c->entry[c->entries - 1];
+    qn_node_t peer =
+        (qn_node_t)((sim_aside(&s->seater) + sim_aside(&s->seater)) % c->nodes);
+    if (!s->healed && c->member[e->leader].p != NULL &&
+        sim_aside(&s->seater) == 0) {
+        bool votes = (e->voters & QN_BIT(peer)) == 0;
+        cluster_seat(c, e->leader, peer, votes, sim_aside(&s->seater) == 0);
+    }
 }
 
 void sim_snapshots(struct sim *s)

@@ -51,6 +51,7 @@ struct sim {
     enum coverage_row stop;           /* ... for this reason */
     bool reads;                       /* by message */
     uint64_t readers;                 /* of these: a sequence of its own */
+    uint64_t seater;                  /* members come and go: likewise */
     uint32_t load;                    /* commands per turn, at most */
     uint32_t size;                    /* bytes of a command, at most */
 };
@@ -83,6 +84,9 @@ void sim_deaths(struct sim *s);
 
 /** With kills snapshots are part of normal life; without, of the healing. */
 void sim_snapshots(struct sim *s);
+
+/** Members come and go. */
+void sim_seats(struct sim *s);
 
 /** Anybody may take anybody for dead for a while. */
 void sim_suspicions(struct sim *s);
