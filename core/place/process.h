@@ -29,7 +29,9 @@
 /** Of background work: the longest that the kernel takes. */
 #define QN_SLICE_LONGEST ((qn_time_t)100 * QN_MS)
 
-/** What a process has run so far, all its threads, ns; 0: unknown. */
+/** What a process has run so far, ns; 0: unknown. By its id, which is that of
+ *  its first thread, too: all its threads; by the id of a later one: only that
+ *  thread, and up to 10 ms late. */
 qn_time_t qn_process_ran(int pid);
 
 /** It was stopped (SIGSTOP, a debugger) and does not run until it is told to go

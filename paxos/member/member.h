@@ -67,8 +67,12 @@ struct qn_tree;
 struct qn_member_peer {
     qn_node_t node;
     uint64_t incarnation; /* never 0 */
-    int pid;              /* of its process, or its thread; 0: unknown */
-    int fd;               /* of its outbox; borrowed */
+    int pid; /* of its thread. What that has run tells a long turn from a stall
+                (core/place/process.h): by the id of a process all its threads
+                count, so a member that is its first thread, and stalled while
+                others run, is suspected after QN_DETECTOR_LONG_TURN only. 0:
+                unknown; each long turn is a stall then */
+    int fd;  /* of its outbox; borrowed */
 };
 
 /** What the program is told. Called in the member's thread, from inside its

@@ -4,6 +4,7 @@
  */
 #include "core/place/process.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -12,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/atomic.h"
 #include "core/base/err.h"
 #include "tests/support/test.h"
 
@@ -60,6 +62,67 @@ Test(process, what_it_has_run_grows_while_it_runs, .timeout = 20)
     while (qn_process_ran(getpid()) < before + QN_MS) {
     }
     cr_assert_eq(qn_process_ran(0), 0, "nobody");
+}
+
+/* A thread that waits for a byte, computes, and ends when it is told to. */
+struct worker {
+    int go[2];
+    qn_a32 tid, ends;
+};
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    char byte;
+    qn_store(&w->tid, (uint32_t)gettid(), QN_SEQ_CST);
+    cr_assert_eq(read(w->go[0], &byte, 1), 1);
+    while (qn_load(&w->ends, QN_SEQ_CST) == 0) {
+    }
+    return NULL;
+}
+
+/* Seen from another process, and not by what its other threads do. */
+static qn_time_t ran_as_seen_by_a_child(int tid)
+{
+    int said[2];
+    qn_time_t ran = 0;
+    cr_assert_eq(pipe(said), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        ran = qn_process_ran(tid);
+        _exit(write(said[1], &ran, sizeof ran) == sizeof ran ? 0 : 1);
+    }
+    cr_assert_eq(read(said[0], &ran, sizeof ran), sizeof ran);
+    cr_assert_eq(waitpid(pid, NULL, 0), pid);
+    close(said[0]);
+    close(said[1]);
+    return ran;
+}
+
+Test(process, what_a_thread_has_run_is_its_own, .timeout = 20)
+{
+    struct worker w = {0};
+    pthread_t thread;
+    cr_assert_eq(pipe(w.go), 0);
+    cr_assert_eq(pthread_create(&thread, NULL, work, &w), 0);
+    int tid = 0;
+    while (tid == 0) {
+        sched_yield();
+        tid = (int)qn_load(&w.tid, QN_SEQ_CST);
+    }
+    qn_time_t own = qn_process_ran(getpid());
+    while (qn_process_ran(getpid()) < own + 100 * QN_MS) {
+    }
+    qn_time_t before = ran_as_seen_by_a_child(tid);
+    cr_assert_gt(before, 0);
+    cr_assert_lt(before, 50 * QN_MS, "it slept");
+    cr_assert_eq(write(w.go[1], "", 1), 1);
+    while (ran_as_seen_by_a_child(tid) < before + 50 * QN_MS) {
+    }
+    qn_store(&w.ends, 1, QN_SEQ_CST);
+    cr_assert_eq(pthread_join(thread, NULL), 0);
+    close(w.go[0]);
+    close(w.go[1]);
 }
 
 /* The slice of the kernel's structure, at its place. */
