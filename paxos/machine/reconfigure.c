@@ -168,9 +168,24 @@ void qn_reconfigure_behind(struct qn_onepaxos *p, struct qn_step *t,
     }
 }
 
+/** Node `n` votes on the next entry. */
+bool qn_reconfigure_votes(const struct qn_onepaxos *p, qn_node_t n)
+{
+    return (qn_utility_voters(&p->ul) & QN_BIT(n)) != 0;
+}
+
+/* A newcomer by what it knows. The entry that makes it a voter begins no epoch,
+ * so that nothing else tells it that it has missed it; and the others count
+ * it by then. */
+static bool awaits_its_vote(const struct qn_onepaxos *p)
+{
+    return qn_utility_len(&p->ul) > 0 && !qn_reconfigure_votes(p, p->self) &&
+           !qn_utility_removed(&p->ul);
+}
+
 static bool behind(const struct qn_onepaxos *p)
 {
-    return p->change.later > p->cfg.index;
+    return p->change.later > p->cfg.index || awaits_its_vote(p);
 }
 
 static void check_behind(struct qn_onepaxos *p, struct qn_step *t)
@@ -184,12 +199,6 @@ static void check_behind(struct qn_onepaxos *p, struct qn_step *t)
         QN_ASSERT(c->knower < p->nodes);
         c->knower = (c->knower + 1) % p->nodes; /* or the next one knows */
     }
-}
-
-/** Node `n` votes on the next entry. */
-bool qn_reconfigure_votes(const struct qn_onepaxos *p, qn_node_t n)
-{
-    return (qn_utility_voters(&p->ul) & QN_BIT(n)) != 0;
 }
 
 /* ------------------------------------------------------------ suspicion -- */

@@ -565,6 +565,8 @@ Test(utility_sim, one_entry_per_index_whatever_happens, .timeout = 300)
     }
 }
 
+/* What a defect does to memory is of no interest. */
+#if !defined(__SANITIZE_ADDRESS__)
 /* Each begins where it was found the last time: runs that find nothing are most
  * of the cost. */
 static const uint64_t near[QN_MUTANT_COUNT] = {[QN_MUTANT_U_COUNT] = 670,
@@ -574,8 +576,6 @@ static const uint64_t near[QN_MUTANT_COUNT] = {[QN_MUTANT_U_COUNT] = 670,
                                                [QN_MUTANT_U_LATE_RECORD] =
                                                    5587};
 
-/* What a defect does to memory is of no interest. */
-#if !defined(__SANITIZE_ADDRESS__)
 Test(utility_sim, every_defect_is_found, .timeout = 300)
 {
     static const struct {

@@ -24,7 +24,8 @@ static void fini(void)
     close(end[1]);
 }
 
-TestSuite(fd_message, .init = init, .fini = fini);
+#define CASE(name)                                                             \
+    Test(fd_message, name, .init = init, .fini = fini, .timeout = 60)
 
 static int send_text(const char *text, const int *fds, uint32_t count)
 {
@@ -40,7 +41,7 @@ static struct qn_fd_message empty(void)
     return (struct qn_fd_message){.bytes = room, .cap = sizeof room};
 }
 
-Test(fd_message, brings_bytes_and_descriptors_in_order)
+CASE(brings_bytes_and_descriptors_in_order)
 {
     int fds[QN_FD_MESSAGE_MAX];
     for (uint32_t i = 0; i < QN_FD_MESSAGE_MAX; i++) {
@@ -66,7 +67,7 @@ Test(fd_message, brings_bytes_and_descriptors_in_order)
     }
 }
 
-Test(fd_message, with_too_many_descriptors_is_refused_and_leaves_none)
+CASE(with_too_many_descriptors_is_refused_and_leaves_none)
 {
     const int fds[4] = {end[0], end[0], end[0], end[0]};
     int before = open_descriptors();
@@ -80,7 +81,7 @@ Test(fd_message, with_too_many_descriptors_is_refused_and_leaves_none)
     }
 }
 
-Test(fd_message, for_whose_descriptors_there_is_no_room_is_lost)
+CASE(for_whose_descriptors_there_is_no_room_is_lost)
 {
     struct rlimit few, many;
     const int fds[2] = {end[0], end[0]};
@@ -101,7 +102,7 @@ Test(fd_message, for_whose_descriptors_there_is_no_room_is_lost)
     cr_assert_eq(open_descriptors(), before);
 }
 
-Test(fd_message, that_is_longer_than_its_room_says_so)
+CASE(that_is_longer_than_its_room_says_so)
 {
     struct qn_fd_message m = empty();
     cr_assert_eq(send_text("0123456789", NULL, 0), QN_OK);
@@ -112,7 +113,7 @@ Test(fd_message, that_is_longer_than_its_room_says_so)
     cr_assert_eq(m.len, 4);
 }
 
-Test(fd_message, waits_for_room_and_for_messages)
+CASE(waits_for_room_and_for_messages)
 {
     struct qn_fd_message m = empty();
     uint32_t sent = 0;
@@ -129,7 +130,7 @@ Test(fd_message, waits_for_room_and_for_messages)
 }
 
 /* The kernel says first that the other end has ended with messages unread. */
-Test(fd_message, what_was_sent_before_the_end_is_received)
+CASE(what_was_sent_before_the_end_is_received)
 {
     struct qn_fd_message m = empty();
     cr_assert_eq(

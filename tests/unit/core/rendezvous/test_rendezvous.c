@@ -34,7 +34,8 @@ static void fini(void)
     rmdir(folder);
 }
 
-TestSuite(rendezvous, .init = init, .fini = fini, .timeout = 120);
+#define CASE(name)                                                             \
+    Test(rendezvous, name, .init = init, .fini = fini, .timeout = 60)
 
 static void rest(void)
 {
@@ -103,7 +104,7 @@ static void found_and_stay(int said)
     stay(said);
 }
 
-Test(rendezvous, the_first_founds_and_the_next_finds_it)
+CASE(the_first_founds_and_the_next_finds_it)
 {
     int said, fd = -1;
     qn_node_t seat = 99;
@@ -138,7 +139,7 @@ static void found_and_never_sit(int said)
     stay(said);
 }
 
-Test(rendezvous, one_founds_at_a_time_and_the_next_after_its_death)
+CASE(one_founds_at_a_time_and_the_next_after_its_death)
 {
     int said, fd = -2;
     qn_node_t seat;
@@ -175,7 +176,7 @@ static void found_fork_and_end(int said)
     stay(said);
 }
 
-Test(rendezvous, a_child_that_has_inherited_all_makes_no_dead_member_alive)
+CASE(a_child_that_has_inherited_all_makes_no_dead_member_alive)
 {
     int said, fd = -2;
     qn_node_t seat;
@@ -221,7 +222,7 @@ static void another_founds(void)
     cr_assert_eq(hear(other_said), 'y');
 }
 
-Test(rendezvous, a_founder_looks_for_members_again_when_it_has_the_lock)
+CASE(a_founder_looks_for_members_again_when_it_has_the_lock)
 {
     struct qn_rendezvous *r = opened();
     qn_node_t seat = 99;
@@ -247,7 +248,7 @@ static void the_other_ends_and_another_founds(void)
 }
 
 /* It has been told of a group that no member has any more. */
-Test(rendezvous, a_guest_whose_group_has_ended_is_told_so)
+CASE(a_guest_whose_group_has_ended_is_told_so)
 {
     static void (*const meanwhile[])(void) = {
         the_other_ends, the_other_ends_and_another_founds};
@@ -283,7 +284,7 @@ static void lock_and_stay(int said)
     stay(said);
 }
 
-Test(rendezvous, a_guest_talks_to_the_process_that_has_the_seat)
+CASE(a_guest_talks_to_the_process_that_has_the_seat)
 {
     int heir, said, fd = -2;
     qn_node_t seat;
@@ -379,7 +380,7 @@ static void ten_at_once(uint32_t round)
     }
 }
 
-Test(rendezvous, ten_processes_at_once_are_one_group)
+CASE(ten_processes_at_once_are_one_group)
 {
     tally = mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE,
                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -391,7 +392,7 @@ Test(rendezvous, ten_processes_at_once_are_one_group)
 
 /* ---- names --------------------------------------------------------------- */
 
-Test(rendezvous, is_opened_once_per_process)
+CASE(is_opened_once_per_process)
 {
     int before = open_descriptors();
     struct qn_rendezvous *r = opened(), *again = NULL;
@@ -411,7 +412,7 @@ Test(rendezvous, is_opened_once_per_process)
     qn_rendezvous_close(NULL);
 }
 
-Test(rendezvous, a_word_is_a_name_of_this_user)
+CASE(a_word_is_a_name_of_this_user)
 {
     struct qn_rendezvous *r;
     char path[80];
@@ -424,7 +425,7 @@ Test(rendezvous, a_word_is_a_name_of_this_user)
     unlink(path);
 }
 
-Test(rendezvous, a_name_that_cannot_be_is_refused)
+CASE(a_name_that_cannot_be_is_refused)
 {
     struct qn_rendezvous *r = NULL;
     char text[QN_RENDEZVOUS_NAME_MAX + 2];
@@ -449,7 +450,7 @@ Test(rendezvous, a_name_that_cannot_be_is_refused)
     cr_assert_eq(open_descriptors(), before);
 }
 
-Test(rendezvous, a_file_of_another_user_is_refused)
+CASE(a_file_of_another_user_is_refused)
 {
     struct qn_rendezvous *r = NULL;
     if (geteuid() != 0) {
