@@ -82,10 +82,10 @@
 #include "core/coll/payload/coll_call.h"
 #include "core/wait/backoff.h"
 
-/** Of so many members an exchange takes no longer than any tree. With a core
- * for each, by the model (core/topo/predict.h) on 15 machines, of the time over
- *  the best tree: 0.5 with 2 members, 0.67 to 1.00 with 3, 0.75 to 0.96 with 4,
- *  0.99 to 1.7 with 6. */
+/** Up to this number of members an exchange takes no longer than any tree. With
+ *  a core for each, by the model (core/topo/predict.h) on 15 machines, of the
+ * time over the best tree: 0.5 with 2 members, 0.67 to 1.00 with 3, 0.75 to
+ * 0.96 with 4, 0.99 to 1.7 with 6. */
 #define QN_COLL_EXCHANGE_FEW 4u
 
 #define QN_COLL_WORDS 6u /* of a payload that travels in one cell, at most */

@@ -39,8 +39,8 @@ enum body_kind {
 struct field {
     uint8_t at;    /* offset in struct qn_msg */
     uint8_t bytes; /* there and on the wire; 0: end of the list */
-    uint8_t flag;  /* not 0: on the wire so only with this flag ... */
-    uint8_t brief; /* ... and without it in so many bytes */
+    uint8_t flag;  /* not 0: it has `bytes` only with this flag ... */
+    uint8_t brief; /* ... and without it this number of bytes */
 };
 
 struct format {

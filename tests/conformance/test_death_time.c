@@ -30,7 +30,7 @@
 #define SUPERVISOR MEMBERS /* a node beside them */
 #define DEATHS     6u
 #define BOUND_NS   100000000u
-#define TURNS      200u /* after so many at most one ends */
+#define TURNS      200u /* after at most 200 turns one of them ends */
 
 struct state {
     qn_a32 pid; /* of the victim; 0: it has not come so far */

@@ -134,8 +134,8 @@ static int start(struct node *n)
     return qn_coll_start(n->c, &call, NULL);
 }
 
-/* A view in which the broadcast goes down as far as so many nodes; the last of
- * the chain completes it. Then all leave. */
+/* A view in which the broadcast goes down a part of the chain of nodes; the
+ * last node completes it. Then all leave. */
 static void leave_before(void)
 {
     struct qn_view_report report[NODES];

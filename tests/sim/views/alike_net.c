@@ -19,9 +19,9 @@
 #define ROUNDS_MAX   4000u  /* of the whole, if each message goes at once */
 #define HEARD_ROUNDS 40u    /* all start operations and learn of a death; so */
 #define LONG_EVERY   97u    /* seeds, of which one has a long program ... */
-#define LONG_LENGTH  12u    /* ... of so many operations ... */
+#define LONG_LENGTH  12u    /* ... of 12 operations ... */
 #define LONG         60000u /* bytes: a long payload */
-#define LONG_CELLS   64u    /* ... through so many cells at least */
+#define LONG_CELLS   64u    /* ... through lanes of at least 64 cells */
 #define FREE         UINT64_C(0x5a5a5a5a5a5a5a5a) /* in an output */
 
 struct view {

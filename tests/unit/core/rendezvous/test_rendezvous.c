@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,7 +12,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/base/err.h"
@@ -37,9 +37,11 @@ static void fini(void)
 #define CASE(name)                                                             \
     Test(rendezvous, name, .init = init, .fini = fini, .timeout = 60)
 
+/* Nothing tells a process that another one has founded, or has ended: it comes
+ * again. */
 static void rest(void)
 {
-    nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    sched_yield();
 }
 
 static struct qn_rendezvous *opened(void)

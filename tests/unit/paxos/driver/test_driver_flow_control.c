@@ -2,7 +2,7 @@
  * A whole group in which one node gives a snapshot from a state without a
  * consistent cut, and applies nothing meanwhile. And one in which one node gets
  * its core only now and then: it lacks no more than it does in a few looks, and
- * who stands still slows nobody.
+ * a stalled node slows no other one.
  */
 #include "paxos/driver/flow_control.h"
 #include "tests/support/test.h"

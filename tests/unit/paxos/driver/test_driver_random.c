@@ -34,7 +34,7 @@ struct faults {
     qn_time_t hears_at[WORLD_NODES]; /* of who is deaf */
     uint64_t paused; /* a sequence of its own; 0: no node does */
     qn_time_t pause_end[WORLD_NODES];
-    uint64_t epoch; /* newest that anybody has known */
+    uint64_t epoch; /* newest that any node has known */
     uint32_t deaths;
 };
 

@@ -45,8 +45,8 @@ void fx_make(struct fx *f, qn_node_t self, uint32_t nodes,
 void fx_make_shared(struct fx *f, qn_node_t self, uint32_t nodes,
                     const struct qn_params *v, struct qn_memory_acceptor *s);
 
-/** Of so many seats those in `voters`, a mask, begin the group; the others are
- *  vacant. */
+/** A group with `nodes` seats: those in `voters`, a mask, are taken, the others
+ *  are vacant. */
 void fx_make_seats(struct fx *f, qn_node_t self, uint32_t nodes,
                    uint64_t voters, const struct qn_params *v,
                    struct qn_memory_acceptor *s);

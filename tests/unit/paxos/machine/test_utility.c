@@ -1,6 +1,6 @@
 /*
  * One end of the utility log: a voter whose record was lost, one that missed
- * more entries than anybody keeps, a proposer that waits, and voters that come
+ * more entries than any node keeps, a proposer that waits, and voters that come
  * and go (PROTOCOL.md 4).
  * Node 1 of three; the test is the others.
  */
