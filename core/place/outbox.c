@@ -458,8 +458,17 @@ int qn_outbox_seat(struct qn_outbox *o, qn_node_t peer)
                   : allocate(o, lane_offset(h, peer), lanes_bytes(h));
     if (err == QN_OK) {
         o->mapping->seats |= seat;
+        /* release -> acquire in qn_outbox_seated: the memory is there. */
+        qn_store(&qn_outbox_state(o)->seats, o->mapping->seats, QN_RELEASE);
     }
     return err;
+}
+
+bool qn_outbox_seated(const struct qn_outbox *o, qn_node_t peer)
+{
+    QN_ASSERT(peer < o->header.nodes && peer != o->header.node);
+    /* acquire <- release in qn_outbox_seat. */
+    return (qn_load(&qn_outbox_state(o)->seats, QN_ACQUIRE) >> peer & 1) != 0;
 }
 
 int qn_outbox_grow(struct qn_outbox *o, enum qn_region region, size_t upto)

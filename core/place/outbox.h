@@ -54,7 +54,7 @@
 #include "core/node.h"
 #include "core/wait/doorbell.h"
 
-#define QN_OUTBOX_VERSION 7u
+#define QN_OUTBOX_VERSION 8u
 #define QN_LANE_BYTES_MAX ((size_t)1 << 30)
 #define QN_RING_BYTES_MAX ((size_t)1 << 36) /* of the arena, too */
 
@@ -79,7 +79,9 @@ struct qn_outbox_opts {
 /** Single-writer lines that peers look at; the owner writes them relaxed or
  *  release, see each. */
 struct qn_outbox_state {
-    alignas(QN_CACHELINE) qn_a64 turns;   /* event-loop turns: "I am alive" */
+    alignas(QN_CACHELINE) qn_a64 turns; /* event-loop turns: "I am alive" */
+    qn_a64 seats; /* mask of nodes whose lanes are allocated, release: these
+                     may read them */
     alignas(QN_CACHELINE) qn_a64 applied; /* slots <= it are applied, release */
     qn_a64 learned;                       /* slots <= it are learned */
     qn_a64 epoch;   /* newest one known, release; `learned` was stored before */
@@ -168,13 +170,17 @@ size_t qn_outbox_bytes(const struct qn_outbox *o);
 size_t qn_outbox_bytes_fixed(const struct qn_outbox_opts *opts);
 
 /**
- * Owner: allocate the lanes toward `peer`, which takes a seat. They stay
- * allocated as long as the outbox exists, and are zero until the owner writes;
- * again, nothing happens. `peer` is not the owner.
+ * Owner: allocate the lanes toward `peer`, which takes a seat, and say so in
+ * the state. They stay allocated as long as the outbox exists, and are zero
+ * until the owner writes; again, nothing happens. `peer` is not the owner.
  *
  * @return QN_OK; QN_ENOMEM: there is no memory, and all is as before.
  */
 int qn_outbox_seat(struct qn_outbox *o, qn_node_t peer);
+
+/** Does the owner say that the lanes toward `peer` are allocated? Then every
+ *  process that maps them may read them. `peer` is not the owner. */
+bool qn_outbox_seated(const struct qn_outbox *o, qn_node_t peer);
 
 /** Lane memory toward `peer`: writable in the own outbox, read-only in a
  *  mapped one (then `peer` is the reader's own id). Aligned to a page. `peer`

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/base/assert.h"
+#include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/place/liveness.h"
 #include "core/place/process.h"
@@ -74,6 +75,7 @@ struct qn_outbox_opts qn_member_shape(const struct qn_member *m)
     return (struct qn_outbox_opts){
         .node = m->o.self,
         .nodes = m->o.nodes,
+        .seats = m->o.seats,
         .incarnation = m->o.incarnation,
         .lane_bytes = channels(m).lane,
         .ring_bytes = qn_member_by_memory(m)
@@ -145,7 +147,8 @@ void qn_member_fence(void *ctx)
 static bool valid(const struct qn_member_opts *o)
 {
     return o->nodes >= 1 && o->nodes <= QN_NODES_MAX && o->self < o->nodes &&
-           o->incarnation != 0 && o->backlog_bytes >= QN_MEMBER_BACKLOG_LEAST &&
+           (o->seats & ~qn_low_bits(o->nodes)) == 0 && o->incarnation != 0 &&
+           o->backlog_bytes >= QN_MEMBER_BACKLOG_LEAST &&
            (o->shares || o->nodes > 1) && (o->shares || !o->memory_acceptor);
 }
 

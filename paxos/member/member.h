@@ -119,7 +119,11 @@ struct qn_member_state {
 /** All pointers are borrowed for qn_member_create, but where it is said. */
 struct qn_member_opts {
     qn_node_t self;
-    uint32_t nodes;       /* 1 .. QN_NODES_MAX */
+    uint32_t nodes;       /* 1 .. QN_NODES_MAX: seats, taken or vacant. A vacant
+                             one is as a node that has ended */
+    uint64_t seats;       /* mask of nodes that have lanes from the beginning;
+                             0: all. To another one they are allocated when it
+                             is met or comes up */
     uint64_t incarnation; /* of this member, never 0 */
     bool first;           /* the group begins with this incarnation */
     uint64_t seed;        /* of everything random */
@@ -129,7 +133,9 @@ struct qn_member_opts {
     int commons_fd; /* of the group's commons; never closed in this process */
     int record_fd;  /* of an area of QN_COMMONS_RECORD_BYTES with this voter's
                        record; -1: it lies in the commons */
-    const int *doorbell_fd; /* [nodes] eventfd of each node, non-blocking */
+    const int *doorbell_fd; /* [nodes] eventfd of each node, non-blocking; also
+                               those of vacant seats are there from the
+                               beginning, for any member to hand them on */
 
     /* Channels. */
     const struct qn_transport *transport; /* kept */
@@ -184,7 +190,8 @@ int qn_member_outbox_fd(const struct qn_member *m);
  *
  * @param p  Its descriptor may be closed afterwards.
  * @return QN_OK; QN_EPERM, QN_ECORRUPT, QN_ESTALE: that is not its outbox, or
- *         it was met already; QN_ENOMEM; QN_EMFILE. Then nothing has changed.
+ *         it was met already; QN_ENOMEM, also for lanes to its seat; QN_EMFILE.
+ *         Then nothing has changed.
  */
 int qn_member_meet(struct qn_member *m, const struct qn_member_peer *p);
 
@@ -197,7 +204,8 @@ void qn_member_meet_ended(struct qn_member *m, qn_node_t node,
  *  @param service  Copied.
  *  @param state    Copied; NULL: the service gets its state by itself, and all
  *                  messages of peers.
- *  @return QN_OK; QN_EINVAL, QN_ENOMEM: destroy the member. */
+ *  @return QN_OK; QN_EAGAIN: a peer has no lanes for this node's seat yet;
+ *          QN_EINVAL, QN_ENOMEM. Unless QN_OK: destroy the member. */
 int qn_member_start(struct qn_member *m, const struct qn_service *service,
                     const struct qn_member_state *state);
 
@@ -250,12 +258,16 @@ void qn_member_drain(struct qn_member *m);
 
 /**
  * A new incarnation of a peer. If the former one was present, it has ended.
+ * What is returned is for the newcomer, too: it may start when all that it is
+ * to meet have it.
  *
  * @param p  As in qn_member_meet.
  * @return QN_OK; QN_ECORRUPT: it would be this node; QN_ESTALE: that one, or a
- *         later one, is present or was known, and nothing has changed; else as
- *         qn_member_meet and qn_driver_up, and the node is absent. QN_EINVAL:
- *         after qn_member_stop; nothing has changed.
+ *         later one, is present or was known, and nothing has changed;
+ * QN_EAGAIN: it has no lanes for this node's seat yet (`seats`, or
+ * qn_member_meet); else as qn_member_meet and qn_driver_up. Then the node is
+ * absent, as it was if no former one was present, and it may be tried again.
+ *         QN_EINVAL: after qn_member_stop; nothing has changed.
  */
 int qn_member_peer_up(struct qn_member *m, const struct qn_member_peer *p);
 

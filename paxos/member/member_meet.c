@@ -3,7 +3,8 @@
  * begins or ends. member_detect.c finds a peer that is stalled, or that has
  * ended before the program says so.
  *
- *     begins   map the outbox, open two queuepairs (direct and tree)
+ *     begins   map the outbox, allocate the lanes to its seat, open two
+ *              queuepairs (direct and tree)
  *     ends     by the kernel's mark in the commons, or by the program,
  *              whichever comes first: close the queuepairs; the outbox stays
  *              mapped while the driver needs it (its ring may hold the last
@@ -17,7 +18,7 @@
 
 /* ---- a peer -------------------------------------------------------------- */
 
-/* Map its outbox, with ring and arena. */
+/* Map its outbox, with ring and arena, and allocate the lanes to it. */
 static int map(struct qn_member *m, struct qn_mapped_peer **out,
                const struct qn_member_peer *p)
 {
@@ -41,7 +42,21 @@ static int map(struct qn_member *m, struct qn_mapped_peer **out,
         qn_arena_open(&(*out)->arena, qn_outbox_region(outbox, QN_REGION_ARENA),
                       m->o.arena_bytes);
     }
+    if (err == QN_OK && p->node != m->o.self) {
+        err = qn_outbox_seat(m->outbox, p->node);
+        if (err != QN_OK) {
+            qn_peer_destroy(*out);
+        }
+    }
     return err;
+}
+
+static void queuepairs_close(struct qn_member *m, qn_node_t i)
+{
+    if (m->device != NULL) {
+        qn_device_down(m->device, i);
+    }
+    qn_peers_close_queuepairs(&m->peers, i);
 }
 
 static int queuepairs_open(struct qn_member *m, qn_node_t i)
@@ -52,6 +67,9 @@ static int queuepairs_open(struct qn_member *m, qn_node_t i)
     QN_ASSERT(i != m->o.self);
     QN_ASSERT(p->direct[i] == NULL);
     QN_ASSERT(p->tree[i] == NULL);
+    if (!qn_outbox_seated(peer->outbox, m->o.self)) {
+        return QN_EAGAIN; /* what is no memory yet must not be read */
+    }
     qn_doorbell_handle_init(&p->doorbell[i], qn_outbox_doorbell(peer->outbox),
                             m->doorbell_fd[i]);
     if (m->device != NULL) {
@@ -73,7 +91,7 @@ static int queuepairs_open(struct qn_member *m, qn_node_t i)
         };
         int err = m->o.transport->open(qp[lane], &o);
         if (err != QN_OK) {
-            qn_peers_close_queuepairs(p, i);
+            queuepairs_close(m, i);
             return err;
         }
     }
@@ -195,8 +213,10 @@ void qn_member_peer_down(struct qn_member *m, qn_node_t node,
 static int up(struct qn_member *m, struct qn_mapped_peer *peer)
 {
     qn_node_t i = peer->node;
+    const uint64_t former = m->peers.incarnation[i];
     qn_peers_add(&m->peers, peer);
     int err = queuepairs_open(m, i);
+    bool opened = err == QN_OK;
     if (err == QN_OK) {
         const struct qn_driver_peer_opts o = {
             .node = i,
@@ -208,8 +228,12 @@ static int up(struct qn_member *m, struct qn_mapped_peer *peer)
             .arena = m->o.shares ? &peer->arena : NULL};
         err = qn_driver_up(m->driver, &o, qn_clock_now());
     }
-    if (err != QN_OK) {
+    if (err != QN_OK) { /* it was never there */
+        if (opened) {
+            queuepairs_close(m, i);
+        }
         qn_peers_drop(&m->peers, i);
+        m->peers.incarnation[i] = former;
     } else {
         qn_failure_detector_up(&m->detector, i);
         if (m->transfer != NULL) {

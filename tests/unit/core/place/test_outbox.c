@@ -666,8 +666,10 @@ Test(outbox, a_seat_is_taken_in_place)
                      QN_OK);
         for (qn_node_t i = QN_NODES_MAX - 1; i > 1; i--) {
             size_t more = i == 2 ? 0 : LANES_TO_A_SEAT; /* it has one */
+            cr_assert_eq(qn_outbox_seated(seen, i), i == 2);
             cr_assert_eq(qn_outbox_seat(o, i), QN_OK);
             cr_assert_eq(qn_outbox_seat(o, i), QN_OK);
+            cr_assert(qn_outbox_seated(seen, i));
             cr_assert(!shared || allocated(o) == had + more);
             had += more;
             memset(qn_outbox_lane(o, i, QN_LANE_DIRECT), (int)i, LANE);
@@ -692,6 +694,7 @@ Test(outbox, a_seat_without_memory_stays_vacant)
     cr_assert_eq(qn_outbox_seat(o, 9), QN_ENOMEM);
     refuse = 0;
     cr_assert_eq(allocated(o), had);
+    cr_assert_not(qn_outbox_seated(o, 9));
     cr_assert_eq(qn_outbox_seat(o, 9), QN_OK);
     cr_assert_eq(allocated(o), had + LANES_TO_A_SEAT);
     qn_outbox_destroy(o);

@@ -207,13 +207,24 @@ struct qn_member_state world_state_of(struct world_life *l)
 
 /* ---- a member's thread --------------------------------------------------- */
 
+static uint64_t seats_taken(const struct world *w)
+{
+    uint64_t mask = 0;
+    for (qn_node_t i = 0; i < w->seats; i++) {
+        mask |= (uint64_t)(w->present[i] != NULL) << i;
+    }
+    return mask;
+}
+
 struct qn_member_opts world_opts(struct world *w, qn_node_t node,
                                  uint64_t incarnation)
 {
-    static const int anywhere[WORLD_NODES] = {-1, -1, -1};
+    static int anywhere[QN_NODES_MAX];
+    memset(anywhere, 0xff, sizeof anywhere); /* -1 */
     return (struct qn_member_opts){
         .self = node,
-        .nodes = WORLD_NODES,
+        .nodes = w->seats,
+        .seats = seats_taken(w),
         .incarnation = incarnation,
         .first = incarnation <= WORLD_NODES,
         .seed = incarnation,
@@ -222,7 +233,7 @@ struct qn_member_opts world_opts(struct world *w, qn_node_t node,
         .doorbell_fd = w->doorbell_fd,
         .transport = w->transport,
         .cells = CELLS,
-        .device = {.nodes = WORLD_NODES, .lanes = QN_LANES, .seed = 1},
+        .device = {.nodes = w->seats, .lanes = QN_LANES, .seed = 1},
         .shares = true,
         .memory_acceptor = w->memory_acceptor,
         .ring_bytes = 2 * BACKLOG,
@@ -254,11 +265,33 @@ static bool all_there(const struct world *w)
     return n == w->lives;
 }
 
+/* All that take turns have met it. */
+static bool is_met(const struct world_life *l)
+{
+    for (qn_node_t i = 0; i < l->world->seats; i++) {
+        const struct world_life *k = l->world->present[i];
+        if (k != NULL && k != l && k->started && !k->ended &&
+            k->met[l->node] != l->incarnation) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Of a seat that is vacant at first: it ended before the group began. */
+static uint64_t incarnation_before(qn_node_t node)
+{
+    return node + 1;
+}
+
 /* The present ones of all nodes, and this node's own former incarnations. All
  * are there, and none comes or goes meanwhile. */
 static void meet(struct world_life *l)
 {
     const struct world *w = l->world;
+    for (qn_node_t i = WORLD_NODES; i < w->seats; i++) {
+        qn_member_meet_ended(l->member, i, incarnation_before(i));
+    }
     for (uint32_t i = 0; i < w->lives; i++) {
         const struct world_life *k = &w->life[i];
         const struct qn_member_peer p = peer_of(k);
@@ -275,15 +308,18 @@ static void meet(struct world_life *l)
 static void hear_of_new_peers(struct world_life *l)
 {
     struct world *w = l->world;
-    for (qn_node_t i = 0; i < WORLD_NODES; i++) {
+    for (qn_node_t i = 0; i < w->seats; i++) {
         const struct world_life *k = w->present[i];
         struct qn_member_peer known;
         (void)qn_member_peer(l->member, i, &known);
-        if (i != l->node && k->there && k->incarnation > known.incarnation) {
+        if (k != NULL && i != l->node && k->there &&
+            k->incarnation > known.incarnation) {
             const struct qn_member_peer p = peer_of(k);
             pthread_mutex_unlock(&w->lock); /* it may call back */
             QN_ASSERT(qn_member_peer_up(l->member, &p) == QN_OK);
             pthread_mutex_lock(&w->lock);
+            l->met[i] = p.incarnation;
+            pthread_cond_broadcast(&w->changed);
         }
     }
 }
@@ -371,6 +407,21 @@ static bool obey(struct world_life *l)
     return go_on;
 }
 
+static void wake(const struct world *w, qn_node_t node)
+{
+    uint64_t one = 1;
+    QN_ASSERT(write(w->doorbell_fd[node], &one, sizeof one) == sizeof one);
+}
+
+static void wake_others(const struct world_life *l)
+{
+    for (qn_node_t i = 0; i < l->world->seats; i++) {
+        if (i != l->node) {
+            wake(l->world, i);
+        }
+    }
+}
+
 static void *run(void *arg)
 {
     struct world_life *l = arg;
@@ -388,7 +439,8 @@ static void *run(void *arg)
     l->tid = gettid();
     l->there = true;
     pthread_cond_broadcast(&w->changed);
-    while (!all_there(w)) {
+    wake_others(l);
+    while (!all_there(w) || (!o.first && !is_met(l))) {
         pthread_cond_wait(&w->changed, &w->lock);
     }
     pthread_mutex_unlock(&w->lock);
@@ -410,15 +462,12 @@ static struct world_life *live(struct world *w, qn_node_t node)
 {
     cr_assert_lt(w->lives, WORLD_LIVES);
     struct world_life *l = &w->life[w->lives++];
-    *l = (struct world_life){.world = w, .node = node, .incarnation = w->lives};
+    *l = (struct world_life){
+        .world = w,
+        .node = node,
+        .incarnation = w->lives + (w->lives > WORLD_NODES ? QN_NODES_MAX : 0)};
     w->present[node] = l;
     return l;
-}
-
-static void wake(const struct world *w, qn_node_t node)
-{
-    uint64_t one = 1;
-    cr_assert_eq(write(w->doorbell_fd[node], &one, sizeof one), sizeof one);
 }
 
 void world_begin(struct world *w, const char *transport, bool memory_acceptor)
@@ -426,7 +475,9 @@ void world_begin(struct world *w, const char *transport, bool memory_acceptor)
     const qn_time_t lag_timeout = w->lag_timeout;
     const uint32_t command_bytes = w->command_bytes;
     const bool no_cut = w->no_cut;
-    *w = (struct world){.transport = qn_transport_find(transport),
+    const uint32_t seats = w->seats != 0 ? w->seats : WORLD_NODES;
+    *w = (struct world){.seats = seats,
+                        .transport = qn_transport_find(transport),
                         .memory_acceptor = memory_acceptor,
                         .no_cut = no_cut,
                         .lag_timeout = lag_timeout,
@@ -437,14 +488,16 @@ void world_begin(struct world *w, const char *transport, bool memory_acceptor)
     const struct qn_member_opts o = world_opts(w, 0, 1);
     const struct qn_transport_bytes bytes =
         qn_transport_needs(w->transport, CELLS, &o.device);
-    cr_assert_eq(qn_commons_create(&w->commons, WORLD_NODES, bytes.device, true,
+    cr_assert_eq(qn_commons_create(&w->commons, seats, bytes.device, true,
                                    &w->commons_fd),
                  QN_OK);
     if (w->transport->device != NULL) {
         w->transport->device->format(qn_commons_device(w->commons), &o.device);
     }
-    for (qn_node_t i = 0; i < WORLD_NODES; i++) {
+    for (qn_node_t i = 0; i < seats; i++) {
         w->doorbell_fd[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    }
+    for (qn_node_t i = 0; i < WORLD_NODES; i++) {
         (void)live(w, i);
     }
     for (qn_node_t i = 0; i < WORLD_NODES; i++) {
@@ -495,14 +548,11 @@ void world_kill(struct world *w, qn_node_t node)
 void world_return(struct world *w, qn_node_t node)
 {
     pthread_mutex_lock(&w->lock);
-    cr_assert(w->present[node]->ended);
+    cr_assert(w->present[node] == NULL || w->present[node]->ended);
     struct world_life *l = live(w, node);
     pthread_mutex_unlock(&w->lock);
     cr_assert_eq(pthread_create(&l->thread, NULL, run, l), 0);
     world_wait(w, node, has_started);
-    for (qn_node_t i = 0; i < WORLD_NODES; i++) {
-        wake(w, i);
-    }
 }
 
 void world_submit(struct world *w, qn_node_t node, uint64_t n)
@@ -516,11 +566,12 @@ void world_submit(struct world *w, qn_node_t node, uint64_t n)
 void world_applied(struct world *w, uint64_t n)
 {
     pthread_mutex_lock(&w->lock);
-    for (qn_node_t i = 0; i < WORLD_NODES; i++) {
-        while (!w->present[i]->ended && w->present[i]->state.applied < n) {
+    for (qn_node_t i = 0; i < w->seats; i++) {
+        const struct world_life *l = w->present[i];
+        while (l != NULL && !l->ended && l->state.applied < n) {
             pthread_cond_wait(&w->changed, &w->lock);
         }
-        cr_assert(w->present[i]->ended || w->present[i]->state.applied == n);
+        cr_assert(l == NULL || l->ended || l->state.applied == n);
     }
     pthread_mutex_unlock(&w->lock);
 }
@@ -562,13 +613,15 @@ struct world_facts world_facts(struct world *w, qn_node_t node)
 
 void world_end(struct world *w)
 {
-    for (qn_node_t i = 0; i < WORLD_NODES; i++) {
-        leave(w, w->present[i], false);
+    for (qn_node_t i = 0; i < w->seats; i++) {
+        if (w->present[i] != NULL) {
+            leave(w, w->present[i], false);
+        }
     }
     for (uint32_t i = 0; i < w->lives; i++) {
         qn_member_destroy(w->life[i].member); /* of one that died */
     }
-    for (qn_node_t i = 0; i < WORLD_NODES; i++) {
+    for (qn_node_t i = 0; i < w->seats; i++) {
         close(w->doorbell_fd[i]);
     }
     qn_commons_destroy(w->commons);

@@ -18,7 +18,10 @@
 
 #define WORLD_MESSAGE "hello" /* of the service */
 
-enum { WORLD_NODES = 3, WORLD_LIVES = 8 };
+enum {
+    WORLD_NODES = 3, /* that begin */
+    WORLD_LIVES = 8
+};
 
 /** The replicated state. */
 struct world_state {
@@ -34,11 +37,12 @@ struct world_life {
     pthread_t thread;
     struct qn_member *member;
     int tid;
-    bool there;     /* its outbox is */
-    bool started;   /* it takes turns */
-    bool die, stop; /* orders: at once, or in order */
-    bool sleep;     /* order: make no turns */
-    bool speak;     /* order: send WORLD_MESSAGE */
+    bool there;                 /* its outbox is */
+    uint64_t met[QN_NODES_MAX]; /* the last incarnation that has come up */
+    bool started;               /* it takes turns */
+    bool die, stop;             /* orders: at once, or in order */
+    bool sleep;                 /* order: make no turns */
+    bool speak;                 /* order: send WORLD_MESSAGE */
     qn_node_t speak_to;
     bool ended;      /* the thread has */
     uint64_t wanted; /* commands that it shall submit */
@@ -65,19 +69,20 @@ struct world {
     bool memory_acceptor;
     struct qn_commons *commons;
     int commons_fd;
-    int doorbell_fd[WORLD_NODES];
+    int doorbell_fd[QN_NODES_MAX];
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct world_life life[WORLD_LIVES];
     uint32_t lives;
-    struct world_life *present[WORLD_NODES];
-    uint32_t command_bytes; /* of each; 0: 8 */
-    bool no_cut;            /* the state must not change while it is given */
-    qn_time_t lag_timeout;  /* ns; 0: 10 s */
+    struct world_life *present[QN_NODES_MAX]; /* NULL: a vacant seat */
+    uint32_t seats;                           /* 0: WORLD_NODES */
+    uint32_t command_bytes;                   /* of each; 0: 8 */
+    bool no_cut;           /* the state must not change while it is given */
+    qn_time_t lag_timeout; /* ns; 0: 10 s */
 };
 
-/** Commons and doorbells; then all nodes, which meet. `lag_timeout`, `no_cut`
- * and `command_bytes` may be set before. */
+/** Commons and doorbells; then WORLD_NODES nodes, which meet. `lag_timeout`,
+ * `no_cut`, `command_bytes` and `seats` may be set before. */
 void world_begin(struct world *w, const char *transport, bool memory_acceptor);
 
 /** All threads end in order, and everything is given back. */
@@ -93,8 +98,9 @@ struct qn_member_state world_state_of(struct world_life *l);
 /** The present thread of a node dies; returns when it has ended. */
 void world_kill(struct world *w, qn_node_t node);
 
-/** A new incarnation of a dead node; the others are told. Returns when it takes
- *  turns. */
+/** A new incarnation of a dead node, or the first one of a vacant seat; the
+ *  others are told, and it starts when they have lanes for it. Returns when it
+ *  takes turns. */
 void world_return(struct world *w, qn_node_t node);
 
 /** Submit `n` more commands at a node. */

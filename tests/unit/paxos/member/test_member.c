@@ -16,6 +16,7 @@
 #include "tests/support/fds.h"
 #include "tests/support/test.h"
 #include "tests/unit/paxos/member/member_world.h"
+#include "tests/unit/paxos/member/one_member.h"
 #include "transports/registry.h"
 
 static struct world w;
@@ -243,45 +244,14 @@ Test(member, a_stalled_leader_is_deposed_and_its_return_is_noticed,
 
 /* ---- one member ---------------------------------------------------------- */
 
-/* Node 0 of three, in the test's thread, with commons of its own. */
-struct alone {
-    struct qn_commons *commons;
-    struct qn_member_opts o;
-    struct world world;
-};
-
-static struct alone a;
-
-static void setup(void)
-{
-    a.world = (struct world){.transport = qn_transport_find("ump"),
-                             .memory_acceptor = true};
-    cr_assert_eq(qn_commons_create(&a.commons, WORLD_NODES, 0, true,
-                                   &a.world.commons_fd),
-                 QN_OK);
-    for (qn_node_t i = 0; i < WORLD_NODES; i++) {
-        a.world.doorbell_fd[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    }
-    a.o = world_opts(&a.world, 0, 1);
-}
-
-static void teardown(void)
-{
-    qn_commons_destroy(a.commons);
-    close(a.world.commons_fd);
-    for (qn_node_t i = 0; i < WORLD_NODES; i++) {
-        close(a.world.doorbell_fd[i]);
-    }
-}
-
 #define CASE(name, ...)                                                        \
-    Test(one_member, name, .init = setup, .fini = teardown, __VA_ARGS__)
+    Test(one_member, name, .init = one_begin, .fini = one_end, __VA_ARGS__)
 
 CASE(options_out_of_range_make_no_member, .timeout = 10)
 {
     int before = open_descriptors();
     for (int i = 0; i < 7; i++) {
-        struct qn_member_opts o = a.o;
+        struct qn_member_opts o = one.o;
         struct qn_member *m = NULL;
         switch (i) {
         case 0:
@@ -316,8 +286,8 @@ CASE(the_commons_of_another_group_are_refused, .timeout = 10)
 {
     struct qn_member *m = NULL;
     int before = open_descriptors();
-    a.o.nodes = WORLD_NODES - 1;
-    cr_assert_eq(qn_member_create(&m, &a.o), QN_ECORRUPT);
+    one.o.nodes = WORLD_NODES - 1;
+    cr_assert_eq(qn_member_create(&m, &one.o), QN_ECORRUPT);
     cr_assert_null(m);
     cr_assert_eq(open_descriptors(), before);
 }
@@ -326,8 +296,8 @@ CASE(a_thread_is_one_member_at_a_time, .timeout = 10)
 {
     struct qn_member *m = NULL;
     struct qn_member *second = NULL;
-    struct qn_member_opts o = world_opts(&a.world, 1, 2);
-    cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
+    struct qn_member_opts o = world_opts(&one.world, 1, 2);
+    cr_assert_eq(qn_member_create(&m, &one.o), QN_OK);
     cr_assert_eq(qn_member_create(&second, &o), QN_EBUSY);
     qn_member_destroy(m);
     cr_assert_eq(qn_member_create(&second, &o), QN_OK);
@@ -341,7 +311,7 @@ static bool is_free(void)
     pid_t pid = fork();
     if (pid == 0) {
         pid_t who;
-        _exit(qn_hold_look(a.world.commons_fd, 0, &who) ? 1 : 0);
+        _exit(qn_hold_look(one.world.commons_fd, 0, &who) ? 1 : 0);
     }
     cr_assert_eq(waitpid(pid, &status, 0), pid);
     cr_assert(WIFEXITED(status));
@@ -350,7 +320,7 @@ static bool is_free(void)
 
 static void *begin_and_end(void *m)
 {
-    struct qn_member_opts o = world_opts(&a.world, 0, 1);
+    struct qn_member_opts o = world_opts(&one.world, 0, 1);
     cr_assert_eq(qn_member_create(m, &o), QN_OK);
     return NULL;
 }
@@ -363,8 +333,8 @@ CASE(the_last_member_of_a_node_gives_it_back, .timeout = 10)
     pthread_t t;
     cr_assert_eq(pthread_create(&t, NULL, begin_and_end, &former), 0);
     cr_assert_eq(pthread_join(t, NULL), 0);
-    a.o.incarnation = 2;
-    cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
+    one.o.incarnation = 2;
+    cr_assert_eq(qn_member_create(&m, &one.o), QN_OK);
     qn_member_destroy(former);
     cr_assert_not(is_free());
     qn_member_destroy(m);
@@ -375,71 +345,52 @@ CASE(a_member_that_cannot_be_made_holds_nothing, .timeout = 10)
 {
     struct qn_member *m = NULL;
     struct qn_member *second = NULL;
-    struct qn_member_opts o = world_opts(&a.world, 1, 2);
-    a.o.nodes = WORLD_NODES - 1;
-    cr_assert_eq(qn_member_create(&m, &a.o), QN_ECORRUPT);
+    struct qn_member_opts o = world_opts(&one.world, 1, 2);
+    one.o.nodes = WORLD_NODES - 1;
+    cr_assert_eq(qn_member_create(&m, &one.o), QN_ECORRUPT);
     cr_assert(is_free());
     cr_assert_eq(qn_member_create(&m, &o), QN_OK);
-    a.o.nodes = WORLD_NODES;
-    cr_assert_eq(qn_member_create(&second, &a.o), QN_EBUSY);
+    one.o.nodes = WORLD_NODES;
+    cr_assert_eq(qn_member_create(&second, &one.o), QN_EBUSY);
     cr_assert(is_free());
     qn_member_destroy(m);
 }
 
 static enum qn_liveness check(uint64_t incarnation)
 {
-    return qn_liveness_check(a.commons, 0, incarnation);
+    return qn_liveness_check(one.commons, 0, incarnation);
 }
 
 CASE(the_end_of_a_member_says_whether_it_was_intended, .timeout = 10)
 {
     for (uint64_t i = 1; i <= 2; i++) {
         struct qn_member *m = NULL;
-        a.o.incarnation = i;
-        cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
+        one.o.incarnation = i;
+        cr_assert_eq(qn_member_create(&m, &one.o), QN_OK);
         cr_assert_eq(check(i), QN_LIVENESS_ALIVE);
         if (i == 2) {
             qn_member_leave(m);
         }
         qn_member_destroy(m);
         cr_assert_eq(check(i), QN_LIVENESS_DEAD);
-        cr_assert_eq(qn_liveness_left(a.commons, 0, i), i == 2);
+        cr_assert_eq(qn_liveness_left(one.commons, 0, i), i == 2);
     }
-}
-
-static int meet(struct qn_member *m, struct qn_outbox *outbox, qn_node_t node,
-                uint64_t incarnation)
-{
-    const struct qn_member_peer p = {
-        .node = node, .incarnation = incarnation, .fd = qn_outbox_fd(outbox)};
-    return qn_member_meet(m, &p);
-}
-
-static struct qn_outbox *outbox(struct qn_member *m, qn_node_t node,
-                                uint64_t incarnation)
-{
-    struct qn_outbox *o = NULL;
-    struct qn_outbox_opts like = qn_member_shape(m);
-    like.node = node;
-    like.incarnation = incarnation;
-    cr_assert_eq(qn_outbox_create(&o, &like), QN_OK);
-    return o;
 }
 
 CASE(a_peer_is_met_by_its_own_outbox_only_and_once, .timeout = 10)
 {
     struct qn_member *m = NULL;
     struct qn_member_peer p;
-    cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
-    struct qn_outbox *o = outbox(m, 1, 5);
+    cr_assert_eq(qn_member_create(&m, &one.o), QN_OK);
+    struct qn_outbox *o = one_outbox(m, 1, 5);
     int before = open_descriptors();
-    cr_expect_eq(meet(m, o, 2, 5), QN_ECORRUPT, "another node's");
-    cr_expect_eq(meet(m, o, 1, 6), QN_ESTALE, "another incarnation's");
-    cr_expect_eq(meet(m, o, 0, 1), QN_ECORRUPT, "the receiver itself");
+    cr_expect_eq(one_meet(m, o, 2, 5), QN_ECORRUPT, "another node's");
+    cr_expect_eq(one_meet(m, o, 1, 6), QN_ESTALE, "another incarnation's");
+    cr_expect_eq(one_meet(m, o, 0, 1), QN_ECORRUPT, "the receiver itself");
     cr_assert_eq(open_descriptors(), before);
     cr_assert_eq(qn_member_peers(m), 0);
-    cr_assert_eq(meet(m, o, 1, 5), QN_OK);
-    cr_assert_eq(meet(m, o, 1, 5), QN_ECORRUPT, "met already");
+    cr_assert_eq(one_meet(m, o, 1, 5), QN_OK);
+    cr_assert_eq(one_meet(m, o, 1, 5), QN_ECORRUPT, "met already");
     cr_assert_eq(qn_member_peers(m), 1u << 1);
     cr_assert(qn_member_peer(m, 1, &p));
     cr_assert_eq(p.incarnation, 5);
@@ -455,24 +406,15 @@ static void count(void *ctx, const struct qn_member_peer *p)
     ++*(int *)ctx;
 }
 
-static void ignore_recorder(void *ctx, qn_node_t node, uint64_t incarnation,
-                            const void *flight)
-{
-    (void)ctx;
-    (void)node;
-    (void)incarnation;
-    (void)flight;
-}
-
 CASE(a_peer_that_ends_before_the_start_is_retained, .timeout = 10)
 {
     struct qn_member *m = NULL;
     struct qn_member_peer p;
     int retained = 0;
-    a.o.callbacks.recorded = ignore_recorder;
-    cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
-    struct qn_outbox *o = outbox(m, 1, 5);
-    cr_assert_eq(meet(m, o, 1, 5), QN_OK);
+    one.o.callbacks.recorded = one_ignores_recorder;
+    cr_assert_eq(qn_member_create(&m, &one.o), QN_OK);
+    struct qn_outbox *o = one_outbox(m, 1, 5);
+    cr_assert_eq(one_meet(m, o, 1, 5), QN_OK);
     qn_member_meet_ended(m, 1, 5);
     cr_assert_not(qn_member_peer(m, 1, &p));
     cr_assert_eq(p.incarnation, 5, "the last one known");
@@ -486,14 +428,14 @@ CASE(the_last_end_before_the_start_is_the_latest, .timeout = 10)
 {
     struct qn_member *m = NULL;
     struct qn_member_peer p;
-    a.o.callbacks.recorded = ignore_recorder;
-    cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
+    one.o.callbacks.recorded = one_ignores_recorder;
+    cr_assert_eq(qn_member_create(&m, &one.o), QN_OK);
     qn_member_meet_ended(m, 1, 5);
     qn_member_meet_ended(m, 1, 3);
     cr_assert_not(qn_member_peer(m, 1, &p));
     cr_assert_eq(p.incarnation, 5);
-    struct qn_outbox *o = outbox(m, 2, 7);
-    cr_assert_eq(meet(m, o, 2, 7), QN_OK);
+    struct qn_outbox *o = one_outbox(m, 2, 7);
+    cr_assert_eq(one_meet(m, o, 2, 7), QN_OK);
     qn_member_meet_ended(m, 2, 6);
     cr_assert(qn_member_peer(m, 2, &p));
     qn_member_meet_ended(m, 2, 8); /* of the one behind it */
@@ -512,46 +454,38 @@ static void count_end(void *ctx, qn_node_t node, uint64_t incarnation,
     ++*(int *)ctx;
 }
 
-static int peer_up(struct qn_member *m, struct qn_outbox *outbox,
-                   uint64_t incarnation)
-{
-    const struct qn_member_peer p = {
-        .node = 1, .incarnation = incarnation, .fd = qn_outbox_fd(outbox)};
-    return qn_member_peer_up(m, &p);
-}
-
 /* News of peers may come twice, and late. */
 CASE(a_peer_that_is_present_goes_on_whatever_is_said_again, .timeout = 10)
 {
     int ends = 0;
-    struct world_life life = {.world = &a.world};
+    struct world_life life = {.world = &one.world};
     struct qn_member_state state = world_state_of(&life);
     const struct qn_service service = {.ctx = &life};
     struct qn_member *m = NULL;
     struct qn_member_peer p;
-    a.o.callbacks.recorded = ignore_recorder;
-    a.o.callbacks.ended = count_end;
-    a.o.callbacks.ctx = &ends;
-    cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
-    struct qn_outbox *o[10] = {[2] = outbox(m, 2, 3)};
+    one.o.callbacks.recorded = one_ignores_recorder;
+    one.o.callbacks.ended = count_end;
+    one.o.callbacks.ctx = &ends;
+    cr_assert_eq(qn_member_create(&m, &one.o), QN_OK);
+    struct qn_outbox *o[10] = {[2] = one_outbox(m, 2, 3)};
     for (uint64_t inc = 6; inc < 10; inc++) {
-        o[inc] = outbox(m, 1, inc);
+        o[inc] = one_outbox(m, 1, inc);
     }
-    cr_assert_eq(meet(m, o[7], 1, 7), QN_OK);
-    cr_assert_eq(meet(m, o[2], 2, 3), QN_OK);
+    cr_assert_eq(one_meet(m, o[7], 1, 7), QN_OK);
+    cr_assert_eq(one_meet(m, o[2], 2, 3), QN_OK);
     cr_assert_eq(qn_member_start(m, &service, &state), QN_OK);
-    cr_assert_eq(peer_up(m, o[7], 7), QN_ESTALE);
-    cr_assert_eq(peer_up(m, o[6], 6), QN_ESTALE);
+    cr_assert_eq(one_peer_up(m, o[7], 1, 7), QN_ESTALE);
+    cr_assert_eq(one_peer_up(m, o[6], 1, 6), QN_ESTALE);
     qn_member_peer_down(m, 1, 6);
     cr_assert_eq(ends, 0);
     cr_assert(qn_member_peer(m, 1, &p) && p.incarnation == 7);
-    cr_assert_eq(peer_up(m, o[9], 8), QN_ESTALE, "not its outbox");
+    cr_assert_eq(one_peer_up(m, o[9], 1, 8), QN_ESTALE, "not its outbox");
     cr_assert_eq(ends, 1, "but 7 has ended");
     cr_assert_not(qn_member_peer(m, 1, &p));
-    cr_assert_eq(peer_up(m, o[8], 8), QN_OK, "it may be tried again");
+    cr_assert_eq(one_peer_up(m, o[8], 1, 8), QN_OK, "it may be tried again");
     qn_member_peer_down(m, 1, 9);
     cr_assert_eq(ends, 2, "so has 8");
-    cr_assert_eq(peer_up(m, o[8], 8), QN_ESTALE);
+    cr_assert_eq(one_peer_up(m, o[8], 1, 8), QN_ESTALE);
     cr_assert_not(qn_member_peer(m, 1, &p));
     for (uint64_t i = 0; i < 10; i++) {
         qn_outbox_destroy(o[i]);
@@ -564,23 +498,23 @@ CASE(a_peer_that_is_present_goes_on_whatever_is_said_again, .timeout = 10)
 CASE(a_stopped_member_hears_no_more_of_peers, .timeout = 10)
 {
     int ends = 0;
-    struct world_life life = {.world = &a.world};
+    struct world_life life = {.world = &one.world};
     struct qn_member_state state = world_state_of(&life);
     const struct qn_service service = {.ctx = &life};
     struct qn_member *m = NULL;
-    a.o.callbacks.recorded = ignore_recorder;
-    a.o.callbacks.ended = count_end;
-    a.o.callbacks.ctx = &ends;
-    cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
-    struct qn_outbox *o = outbox(m, 1, 7);
-    struct qn_outbox *next = outbox(m, 1, 8);
-    struct qn_outbox *other = outbox(m, 2, 3);
-    cr_assert_eq(meet(m, o, 1, 7), QN_OK);
-    cr_assert_eq(meet(m, other, 2, 3), QN_OK);
+    one.o.callbacks.recorded = one_ignores_recorder;
+    one.o.callbacks.ended = count_end;
+    one.o.callbacks.ctx = &ends;
+    cr_assert_eq(qn_member_create(&m, &one.o), QN_OK);
+    struct qn_outbox *o = one_outbox(m, 1, 7);
+    struct qn_outbox *next = one_outbox(m, 1, 8);
+    struct qn_outbox *other = one_outbox(m, 2, 3);
+    cr_assert_eq(one_meet(m, o, 1, 7), QN_OK);
+    cr_assert_eq(one_meet(m, other, 2, 3), QN_OK);
     cr_assert_eq(qn_member_start(m, &service, &state), QN_OK);
     qn_member_stop(m);
     qn_member_peer_down(m, 1, 7);
-    cr_assert_eq(peer_up(m, next, 8), QN_EINVAL);
+    cr_assert_eq(one_peer_up(m, next, 1, 8), QN_EINVAL);
     cr_assert_eq(ends, 0);
     qn_outbox_destroy(o);
     qn_outbox_destroy(next);
@@ -591,14 +525,14 @@ CASE(a_stopped_member_hears_no_more_of_peers, .timeout = 10)
 /* Its marks of flow control are some bytes: none is divided by 0. */
 CASE(the_least_backlog_makes_a_member, .timeout = 10)
 {
-    struct world_life life = {.world = &a.world};
+    struct world_life life = {.world = &one.world};
     const struct qn_service service = {.ctx = &life};
     struct qn_member *m = NULL;
-    a.o.backlog_bytes = QN_MEMBER_BACKLOG_LEAST;
-    cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
-    struct qn_outbox *o[] = {outbox(m, 1, 2), outbox(m, 2, 3)};
-    cr_assert_eq(meet(m, o[0], 1, 2), QN_OK);
-    cr_assert_eq(meet(m, o[1], 2, 3), QN_OK);
+    one.o.backlog_bytes = QN_MEMBER_BACKLOG_LEAST;
+    cr_assert_eq(qn_member_create(&m, &one.o), QN_OK);
+    struct qn_outbox *o[] = {one_outbox(m, 1, 2), one_outbox(m, 2, 3)};
+    cr_assert_eq(one_meet(m, o[0], 1, 2), QN_OK);
+    cr_assert_eq(one_meet(m, o[1], 2, 3), QN_OK);
     cr_assert_eq(qn_member_start(m, &service, NULL), QN_OK);
     qn_outbox_destroy(o[0]);
     qn_outbox_destroy(o[1]);
@@ -607,7 +541,7 @@ CASE(the_least_backlog_makes_a_member, .timeout = 10)
 
 static void *later_incarnation(void *arg)
 {
-    struct qn_member_opts o = world_opts(&a.world, 0, 2);
+    struct qn_member_opts o = world_opts(&one.world, 0, 2);
     struct qn_member *m = NULL;
     (void)arg;
     cr_assert_eq(qn_member_create(&m, &o), QN_OK);
@@ -619,7 +553,7 @@ CASE(a_superseded_member_does_not_go_on, .timeout = 10, .exit_code = 7)
 {
     struct qn_member *m = NULL;
     pthread_t t;
-    cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
+    cr_assert_eq(qn_member_create(&m, &one.o), QN_OK);
     (void)qn_member_turn_begin(m, qn_clock_now());
     cr_assert_eq(pthread_create(&t, NULL, later_incarnation, NULL), 0);
     cr_assert_eq(pthread_join(t, NULL), 0);
@@ -629,7 +563,7 @@ CASE(a_superseded_member_does_not_go_on, .timeout = 10, .exit_code = 7)
 CASE(what_a_member_says_of_itself, .timeout = 10)
 {
     struct qn_member *m = NULL;
-    cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
+    cr_assert_eq(qn_member_create(&m, &one.o), QN_OK);
     cr_assert_eq(qn_member_phase(m, 0), 0);
     qn_member_phase_set(m, 2);
     qn_member_counter_set(m, QN_MEMBER_COUNTERS - 1, 11);
@@ -644,6 +578,6 @@ CASE(what_a_member_says_of_itself, .timeout = 10)
 CASE(there_are_no_more_counters, .timeout = 10, .signal = SIGABRT)
 {
     struct qn_member *m = NULL;
-    cr_assert_eq(qn_member_create(&m, &a.o), QN_OK);
+    cr_assert_eq(qn_member_create(&m, &one.o), QN_OK);
     qn_member_counter_set(m, QN_MEMBER_COUNTERS, 1);
 }

@@ -45,6 +45,19 @@ Test(member_needs, what_is_mapped_is_what_an_outbox_takes)
     }
 }
 
+/* A vacant seat is address space. */
+Test(member_needs, seats_that_are_taken_later_are_told_apart)
+{
+    struct qn_member_size s = size_of(64, true);
+    const struct qn_member_needs all = qn_member_needs(&s);
+    s.seats = 7;
+    const struct qn_member_needs three = qn_member_needs(&s);
+    cr_expect_eq(three.mapped, all.mapped);
+    cr_expect_eq(three.seat, all.seat);
+    cr_expect_eq(three.seat, 2 * s.channels.lane);
+    cr_expect_eq(three.outbox + 61 * three.seat, all.outbox);
+}
+
 Test(member_needs, the_log_is_in_the_ring_or_in_private_memory)
 {
     const struct qn_member_size memory = size_of(3, true);
