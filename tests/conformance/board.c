@@ -138,6 +138,7 @@ bool board_look(struct board_node *n)
         decide(n);
     }
     if (!n->in_view && qn_load(&view->is_there, QN_ACQUIRE) != 0) {
+        hear_of_deaths(n); /* of each that the view is without */
         n->in_view = true;
         n->user->enter(n->ctx, &view->of.view);
     }

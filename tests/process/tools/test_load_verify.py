@@ -74,6 +74,7 @@ class Verify(unittest.TestCase):
         master is unreachable: it continues to answer."""
         replica = Redis()
         self.addCleanup(replica.stop)
+        self.redis.ask("CONFIG", "SET", "repl-diskless-sync-delay", "0")
         replica.ask("REPLICAOF", "127.0.0.1", str(self.redis.port))
         while "master_link_status:up" not in replica.ask("INFO",
                                                          "replication"):
@@ -81,13 +82,16 @@ class Verify(unittest.TestCase):
         svg = self.path("stale.svg")
         process = subprocess.Popen(
             [test_load.QUOIN, "load", "--to", self.redis.tcp, "--keys", "50",
-             "--read-from", replica.tcp, "--mix", "get,set", "--rate", "20k",
-             "--seconds", "3", "--warmup", "0", "--json", "--verify",
-             "--verify-svg", svg],
+             "--read-from", replica.tcp, "--mix", "get,set", "--rate", "2k",
+             "--value-size", "16..64", "--seconds", "60", "--warmup", "0",
+             "--json", "--verify", "--verify-svg", svg],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.kill)
         process.stdout.readline()  # a second is over
         replica.ask("REPLICAOF", "127.0.0.1", "1")  # no server listens
+        for _ in range(3):  # at least one second lies behind that
+            process.stdout.readline()
+        process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 3, out + err)
         self.assertIn("NOT linearizable", err.splitlines()[-1])
