@@ -4,20 +4,7 @@
  */
 #include "paxos/log/refbuf.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-static void *resize_malloc(void *ctx, void *p, size_t bytes)
-{
-    (void)ctx;
-    if (bytes == 0) {
-        free(p);
-        return NULL;
-    }
-    return realloc(p, bytes);
-}
-
-const struct qn_alloc qn_alloc_malloc = {resize_malloc, NULL};
 
 struct qn_refbuf *qn_refbuf_create(const struct qn_alloc *a, size_t cap)
 {

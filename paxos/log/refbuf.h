@@ -15,19 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/alloc.h"
 #include "core/base/assert.h"
 #include "core/base/err.h"
-
-/** Where the bytes come from. Tests pass one that fails. */
-struct qn_alloc {
-    /** As realloc: p NULL allocates, bytes 0 frees (and returns NULL).
-     *  NULL otherwise means no memory, and p is as it was. */
-    void *(*resize)(void *ctx, void *p, size_t bytes);
-    void *ctx; /* kept */
-};
-
-/** malloc, realloc, free. */
-extern const struct qn_alloc qn_alloc_malloc;
 
 #define QN_REFBUF_MAX 0x7fff0000u /* bytes of one refbuf */
 

@@ -1,0 +1,89 @@
+/*
+ * Allocators: see alloc.h.
+ *
+ *     | head: bytes, head included | the caller's bytes ... |
+ *
+ * A block is given back by its address alone, so its head says how long it is.
+ * The head's 16 bytes keep the alignment of the bytes behind it.
+ */
+#include "core/base/alloc.h"
+
+#include <assert.h>
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "core/base/assert.h"
+#include "core/base/bits.h"
+
+struct head {
+    alignas(max_align_t) size_t bytes; /* of the block, head included */
+};
+
+static_assert(sizeof(struct head) == QN_ALLOC_LIMIT_HEAD, "as documented");
+
+static void *resize_malloc(void *ctx, void *p, size_t bytes)
+{
+    (void)ctx;
+    if (bytes == 0) {
+        free(p);
+        return NULL;
+    }
+    return realloc(p, bytes);
+}
+
+const struct qn_alloc qn_alloc_malloc = {resize_malloc, NULL};
+
+/* May `had` bytes become `bytes` behind a head, within the limit? */
+static bool fits(const struct qn_alloc_limit *l, size_t had, size_t bytes)
+{
+    QN_ASSERT(had <= l->used);
+    size_t left = l->limit - (l->used - had);
+    return left >= sizeof(struct head) && bytes <= left - sizeof(struct head);
+}
+
+static void give(struct qn_alloc_limit *l, struct head *h)
+{
+    if (h == NULL) {
+        return;
+    }
+    QN_ASSERT(l->blocks != 0);
+    QN_ASSERT(h->bytes <= l->used);
+    l->blocks--;
+    l->used -= h->bytes;
+    (void)l->under->resize(l->under->ctx, h, 0);
+}
+
+static void *resize_limited(void *ctx, void *p, size_t bytes)
+{
+    struct qn_alloc_limit *l = ctx;
+    struct head *old = p != NULL ? (struct head *)p - 1 : NULL;
+    size_t had = old != NULL ? old->bytes : 0;
+    if (bytes == 0) {
+        give(l, old);
+        return NULL;
+    }
+    if (!fits(l, had, bytes)) {
+        l->refused++;
+        return NULL;
+    }
+    size_t whole = sizeof(struct head) + bytes;
+    struct head *h = l->under->resize(l->under->ctx, old, whole);
+    if (h == NULL) {
+        return NULL;
+    }
+    h->bytes = whole;
+    l->blocks += old == NULL;
+    l->used = l->used - had + whole;
+    l->most = QN_MAX(l->most, l->used);
+    QN_ASSERT(l->used <= l->limit);
+    return h + 1;
+}
+
+void qn_alloc_limit_init(struct qn_alloc_limit *l, const struct qn_alloc *under,
+                         size_t limit)
+{
+    *l = (struct qn_alloc_limit){.alloc = {.resize = resize_limited, .ctx = l},
+                                 .under = under,
+                                 .limit = limit};
+}

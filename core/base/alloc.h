@@ -1,0 +1,55 @@
+#ifndef QN_CORE_BASE_ALLOC_H
+#define QN_CORE_BASE_ALLOC_H
+
+/**
+ * Where private memory comes from: an allocator is one function with its
+ * context. Two are here: malloc's, and one that keeps a limit in front of
+ * another one.
+ *
+ * Threads: those of the allocator. malloc's may be used by any thread at any
+ * time; a struct qn_alloc_limit belongs to one thread, and so does each block
+ * of it, until it is freed.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct qn_alloc {
+    /** As realloc: p NULL allocates, bytes 0 frees (and returns NULL).
+     *  NULL otherwise means no memory, and p is as it was. Blocks are aligned
+     *  as malloc's are. */
+    void *(*resize)(void *ctx, void *p, size_t bytes);
+    void *ctx; /* kept */
+};
+
+/** malloc, realloc, free. */
+extern const struct qn_alloc qn_alloc_malloc;
+
+/** Beside its own bytes each block of a limited allocator takes so many, which
+ *  count, too. */
+#define QN_ALLOC_LIMIT_HEAD 16u
+
+/**
+ * An allocator that never has more than `limit` bytes of another one: a request
+ * beyond is refused as if there were no memory. What counts is what was asked
+ * for and the heads; what the other allocator adds, and a second block that it
+ * may hold while it moves one, does not.
+ *
+ * All O(1) beside what the other one does. Must not move while blocks are out.
+ * Read the fields, but do not write them.
+ */
+struct qn_alloc_limit {
+    struct qn_alloc alloc;        /* to be given to users: `ctx` is this */
+    const struct qn_alloc *under; /* kept */
+    size_t limit;                 /* bytes */
+    size_t used, most;            /* bytes now, and the most ever */
+    uint64_t blocks;              /* that are out */
+    uint64_t refused;             /* requests that were beyond the limit */
+};
+
+/** @param under  Kept until the last block is freed.
+ *  @param limit  Bytes; SIZE_MAX: only counts. */
+void qn_alloc_limit_init(struct qn_alloc_limit *l, const struct qn_alloc *under,
+                         size_t limit);
+
+#endif

@@ -1,0 +1,183 @@
+/* Allocators with a limit, in front of one that counts by itself. */
+#include "core/base/alloc.h"
+
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/test.h"
+
+enum { HEAD = QN_ALLOC_LIMIT_HEAD, LIMIT = 1000 };
+
+/* The allocator below: what it was asked for, and when it fails. */
+static struct {
+    size_t bytes; /* out */
+    int blocks;
+    bool fails;
+} below;
+
+/* A block remembers its length in front, as the one in front of it does. */
+static void *below_resize(void *ctx, void *p, size_t bytes)
+{
+    size_t *old = p != NULL ? (size_t *)p - 2 : NULL;
+    cr_assert_eq(ctx, &below);
+    if (bytes == 0) {
+        cr_assert_not_null(old);
+        below.bytes -= *old;
+        below.blocks--;
+        free(old);
+        return NULL;
+    }
+    if (below.fails) {
+        return NULL;
+    }
+    below.bytes -= old != NULL ? *old : 0;
+    below.blocks += old == NULL;
+    below.bytes += bytes;
+    size_t *at = realloc(old, 2 * sizeof *at + bytes);
+    cr_assert_not_null(at);
+    *at = bytes;
+    return at + 2;
+}
+
+static const struct qn_alloc under = {below_resize, &below};
+static struct qn_alloc_limit l;
+
+static void setup(void)
+{
+    memset(&below, 0, sizeof below);
+    qn_alloc_limit_init(&l, &under, LIMIT);
+}
+
+#define CASE(name) Test(alloc, name, .init = setup)
+
+static void *resize(void *p, size_t bytes)
+{
+    return l.alloc.resize(l.alloc.ctx, p, bytes);
+}
+
+CASE(all_of_the_limit_can_be_had_and_no_byte_more)
+{
+    cr_assert_null(resize(NULL, LIMIT - HEAD + 1), "one byte too many");
+    void *p = resize(NULL, LIMIT - HEAD);
+    cr_assert_not_null(p);
+    cr_assert_eq(l.used, (size_t)LIMIT);
+    cr_assert_null(resize(NULL, 1));
+    cr_assert_eq(l.refused, 2u);
+    cr_assert_eq(l.blocks, 1u);
+    cr_assert_null(resize(p, 0));
+    cr_assert_eq(l.used + l.blocks + below.bytes, 0u);
+    cr_assert_eq(l.most, (size_t)LIMIT);
+}
+
+CASE(a_block_that_grows_is_counted_once)
+{
+    char *p = resize(NULL, 600);
+    memset(p, 'x', 600);
+    p = resize(p, LIMIT - HEAD);
+    cr_assert_not_null(p, "600 + 984 would be above the limit");
+    cr_assert_eq(p[0] + p[599], 2 * 'x');
+    cr_assert_null(resize(p, LIMIT - HEAD + 1));
+    cr_assert_eq(p[599], 'x', "as it was");
+    p = resize(p, 10);
+    cr_assert_eq(l.used, 10u + HEAD);
+    resize(p, 0);
+}
+
+/* What is as long as all memory does not wrap around. */
+CASE(no_length_overflows)
+{
+    void *p = resize(NULL, 1);
+    cr_assert_null(resize(NULL, SIZE_MAX));
+    cr_assert_null(resize(NULL, SIZE_MAX - HEAD + 1));
+    cr_assert_null(resize(p, SIZE_MAX));
+    l.limit = SIZE_MAX;
+    cr_assert_null(resize(p, SIZE_MAX));
+    cr_assert_null(resize(NULL, SIZE_MAX - 2 * HEAD));
+    resize(p, 0);
+    cr_assert_eq(l.used, 0u);
+    qn_alloc_limit_init(&l, &under, HEAD);
+    cr_assert_null(resize(NULL, 1), "a head alone is no room");
+    qn_alloc_limit_init(&l, &under, 0);
+    cr_assert_null(resize(NULL, 1));
+}
+
+CASE(what_the_other_allocator_refuses_changes_nothing)
+{
+    char *p = resize(NULL, 100);
+    memset(p, 'y', 100);
+    below.fails = true;
+    cr_assert_null(resize(NULL, 10));
+    cr_assert_null(resize(p, 200));
+    cr_assert_null(resize(p, 50));
+    cr_assert_eq(l.used, 100u + HEAD);
+    cr_assert_eq(l.most, 100u + HEAD);
+    cr_assert_eq(l.blocks, 1u);
+    cr_assert_eq(l.refused, 0u, "not by the limit");
+    cr_assert_eq(p[0] + p[99], 2 * 'y');
+    resize(p, 0);
+}
+
+CASE(nothing_is_freed_as_realloc_does)
+{
+    cr_assert_null(resize(NULL, 0));
+    cr_assert_eq(l.blocks, 0u);
+    cr_assert_null(qn_alloc_malloc.resize(NULL, NULL, 0));
+}
+
+CASE(blocks_are_aligned_as_those_of_malloc)
+{
+    void *p[20];
+    for (size_t i = 0; i < 20; i++) {
+        p[i] = resize(NULL, i + 1);
+        cr_assert_eq((uintptr_t)p[i] % alignof(max_align_t), 0u);
+    }
+    for (size_t i = 0; i < 20; i++) {
+        resize(p[i], 0);
+    }
+}
+
+/* Random blocks that come, grow, shrink and go: the one below has what is
+ * counted, never more than the limit, and what was refused would not fit. */
+CASE(no_schedule_comes_above_the_limit)
+{
+    enum { BLOCKS = 12, STEPS = 20000 };
+    void *p[BLOCKS] = {0};
+    size_t len[BLOCKS] = {0};
+    unsigned seed = 1;
+    uint64_t refused = 0;
+    for (int k = 0; k < STEPS; k++) {
+        int i = rand_r(&seed) % BLOCKS;
+        size_t bytes = (size_t)rand_r(&seed) % 300;
+        size_t had = p[i] != NULL ? len[i] + HEAD : 0;
+        below.fails = rand_r(&seed) % 16 == 0;
+        bool beyond = bytes != 0 && l.used - had + bytes + HEAD > LIMIT;
+        void *q = resize(p[i], bytes);
+        cr_assert_eq(q == NULL, bytes == 0 || beyond || below.fails, "%d", k);
+        if (bytes == 0 || q != NULL) {
+            p[i] = q;
+            len[i] = bytes;
+        }
+        refused += beyond;
+        size_t sum = 0;
+        int out = 0;
+        for (int j = 0; j < BLOCKS; j++) {
+            sum += p[j] != NULL ? len[j] + HEAD : 0;
+            out += p[j] != NULL;
+        }
+        cr_assert_eq(l.used, sum, "step %d", k);
+        cr_assert_eq(below.bytes, sum, "step %d", k);
+        cr_assert_eq(l.blocks, (uint64_t)out);
+        cr_assert_eq(below.blocks, out);
+        cr_assert_leq(sum, (size_t)LIMIT);
+    }
+    cr_assert_eq(l.refused, refused);
+    cr_assert_gt(refused, 100u);
+    cr_assert_gt(l.most, (size_t)LIMIT * 9 / 10);
+    below.fails = false;
+    for (int i = 0; i < BLOCKS; i++) {
+        resize(p[i], 0);
+    }
+    cr_assert_eq(below.bytes, 0u);
+}
