@@ -125,10 +125,16 @@ struct qn_driver_memory {
 
 struct qn_driver_opts {
     qn_node_t self;
-    uint32_t nodes;              /* 1 .. QN_NODES_MAX; 1: no replication */
-    const uint64_t *incarnation; /* [nodes], borrowed */
-    struct qn_qp **direct;       /* [nodes], [self] NULL; array borrowed,
-                                    queuepairs kept, not owned */
+    uint32_t nodes;  /* 1 .. QN_NODES_MAX; 1: no replication */
+    uint64_t voters; /* mask: they begin the group, node 0 among them; the same
+                        in all incarnations. 0: all nodes. Others are made
+                        voters later (memory acceptor, PROTOCOL.md 4.4) */
+    const uint64_t *incarnation; /* [nodes], borrowed. 0: a vacant seat, which
+                                    no process has taken yet: no voter, and
+                                    nothing else is given for it */
+    struct qn_qp **direct;       /* [nodes], [self] NULL, and for those that
+                                    have ended; array borrowed, queuepairs kept,
+                                    not owned */
     struct qn_qp **tree;         /* [nodes], likewise */
     const char *topology;        /* of core/topo/tree.h; without the next two */
     const struct qn_machine
@@ -170,7 +176,8 @@ struct qn_driver_opts {
     void (*fence)(void *ctx);
     void *fence_ctx;
     bool first; /* the group begins with this incarnation. Else it is a later
-                   one, and `vote_record` holds its node's vote */
+                   one, and `vote_record` holds its node's vote, or nothing if
+                   it is the first one to take its seat */
     /** Has that incarnation of a peer ended by now? A look at shared memory:
      *  this node may hear of it (qn_driver_down) much later. Process acceptor;
      *  NULL: none ends unheard. */
@@ -210,7 +217,10 @@ struct qn_driver_status {
     uint64_t epoch;
     qn_node_t leader, acceptor; /* of the epoch; equal: memory acceptor */
     uint64_t alive;             /* mask of nodes believed alive */
-    uint64_t in_sync;   /* mask of nodes with which nothing that was decided
+    uint64_t voters;    /* mask: of the next entry of the utility log; none if
+                           this node knows no entry yet */
+    bool is_voter;      /* this node is among them */
+    uint64_t in_sync;   /* mask of voters with which nothing that was decided
                            is lost, if all others end. Process acceptor: the
                            leader and the acceptor; both are needed */
     uint64_t failovers; /* changes of roles that this incarnation has seen */
@@ -226,8 +236,9 @@ struct qn_driver_status {
     uint64_t waiting;            /* as qn_driver_waiting */
     struct qn_verdict verdict; /* memory acceptor: what is kept and lost, as of
                                   now */
-    bool non_voting;           /* its vote record is lost: it does not vote
-                                  until the others have agreed that it may */
+    bool non_voting;           /* its vote record is lost, or its seat had
+                                  none: it does not vote until the others have
+                                  agreed that it may */
     qn_slot_t applied, learned, decided_hi;
     uint64_t batches, commands; /* applied so far */
     uint64_t unapplied;         /* own submitted commands not yet applied */
@@ -249,7 +260,8 @@ struct qn_driver_status {
 struct qn_driver;
 
 /** @return QN_OK; QN_EINVAL (a field is out of range, or there is no such
- *  topology); QN_ENOMEM. */
+ *  topology); QN_ENOSYS (process acceptor, and not all nodes are voters);
+ *  QN_ENOMEM. */
 int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o);
 void qn_driver_destroy(struct qn_driver *d);
 

@@ -18,7 +18,7 @@
  * successors have p in `learned` once their `epoch` is not older than their
  * tenure. If it was a later one: a majority had voted for the entry that
  * appointed it, and each voter had said so in its outbox (`voted`) before its
- * vote left. So if a majority of all nodes says now that it never voted for an
+ * vote left. So if a majority of the voters says now that it never voted for an
  * entry that is not known here, there was none. (Entries above the epoch that
  * are known here name no roles.) Otherwise, or if the acceptor has ended,
  * nothing bounds the index: a true one is learned soon, and a wrong one holds
@@ -68,8 +68,9 @@ bool qn_driver_newest_epoch(const struct qn_driver *d)
                        : UINT64_MAX;
     }
     /* After the words were loaded. */
-    return qn_positions_no_later_vote(&d->positions, voted, present(d),
-                                      d->roles.ul_len);
+    return qn_positions_no_later_vote(
+        &d->positions, qn_utility_voters(qn_onepaxos_utility(d->machine)),
+        voted, present(d), d->roles.ul_len);
 }
 
 bool qn_driver_all_at(const struct qn_driver *d, qn_slot_t position)

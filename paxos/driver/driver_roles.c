@@ -343,8 +343,8 @@ void qn_driver_lead(struct qn_driver *d, qn_node_t heir, qn_time_t now)
 
 /* ---- status -------------------------------------------------------------- */
 
-/* Nodes that could each go on alone from the ring of the word's owner. */
-static uint64_t in_sync_memory(const struct qn_driver *d)
+/* Voters that could each go on alone from the ring of the word's owner. */
+static uint64_t in_sync_memory(const struct qn_driver *d, uint64_t voters)
 {
     struct qn_accept_register w = qn_memory_acceptor_load(&d->shared);
     qn_node_t owner;
@@ -354,7 +354,8 @@ static uint64_t in_sync_memory(const struct qn_driver *d)
             ? qn_driver_ring((void *)(uintptr_t)d, owner, inc)
             : NULL;
     uint64_t mask = 0;
-    for (qn_node_t i = 0; i < d->o.nodes && r != NULL; i++) {
+    for (; voters != 0 && r != NULL; voters &= voters - 1) {
+        qn_node_t i = (qn_node_t)__builtin_ctzll(voters);
         const struct qn_outbox_state *s =
             i == d->o.self ? d->o.state : d->peer[i].state;
         /* acquire <- release in the peer's driver. */
@@ -368,10 +369,10 @@ static uint64_t in_sync_memory(const struct qn_driver *d)
     return mask;
 }
 
-static uint64_t in_sync(const struct qn_driver *d)
+static uint64_t in_sync(const struct qn_driver *d, uint64_t voters)
 {
     if (d->memory) {
-        return in_sync_memory(d);
+        return in_sync_memory(d, voters);
     }
     return (life_lives(d, d->roles.cfg.leader, d->roles.cfg.leader_inc)
                 ? qn_driver_bit(d->roles.cfg.leader)
@@ -393,7 +394,9 @@ void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out)
         .leader = st.leader,
         .acceptor = st.acceptor,
         .alive = qn_driver_living(d),
-        .in_sync = in_sync(d),
+        .voters = st.voters,
+        .is_voter = (st.voters & qn_driver_bit(d->o.self)) != 0,
+        .in_sync = in_sync(d, st.voters),
         .failovers = d->roles.failovers,
         .reason = d->roles.reason,
         .lost = d->roles.lost,

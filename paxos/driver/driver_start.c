@@ -4,8 +4,10 @@
  * The first incarnation of a group writes entry 0 of the utility log into its
  * vote record before it does anything, and each vote after that with the
  * entries below it. A later incarnation goes on with what it finds there. If
- * the record is missing or damaged, the incarnation does not vote until a VOTER
- * entry gives it a vote, and then writes its record anew.
+ * the record is missing or damaged, the incarnation writes one, before any peer
+ * hears of it, that says since when no incarnation has voted. Neither it nor a
+ * later one votes until a VOTER or SEAT entry names one of them; that one
+ * writes the record anew (PROTOCOL.md 4.4).
  *
  * `voted` in the outbox says how far a node may have voted, before its vote can
  * count anywhere (driver_positions.c).
@@ -29,11 +31,32 @@ struct survived {
     struct qn_ul_entry ul[QN_UL_KEPT];
     uint32_t count;
     bool later; /* the group began without this incarnation */
-    bool found; /* the record was read */
+    bool found; /* the record was read, or is written */
 };
 
-/* The first incarnation has written a record, so if there is none it was
- * wiped. */
+/* Voters that began the group have written a record, so if there is none it was
+ * wiped; a seat that was vacant until now has none. */
+static void record_say(const struct qn_driver *d, const struct survived *s)
+{
+    bool maybe_vacant = d->o.voters != 0;
+    if (d->non_voting && s->found) {
+        qn_log(QN_LOG_INFO,
+               "replica %u: its seat has no vote yet; it does not vote until "
+               "the others have agreed that it may",
+               d->o.self);
+    } else if (d->non_voting && maybe_vacant) {
+        qn_log(QN_LOG_INFO,
+               "replica %u: its seat has no voting record; it does not vote "
+               "until the others have agreed that it may",
+               d->o.self);
+    } else if (d->non_voting) {
+        qn_log(QN_LOG_ERROR,
+               "replica %u: its voting record is damaged; it does not vote "
+               "until the others have agreed that it begins anew",
+               d->o.self);
+    }
+}
+
 static void record_read(struct qn_driver *d, struct survived *s)
 {
     const struct qn_driver_opts *o = &d->o;
@@ -48,13 +71,31 @@ static void record_read(struct qn_driver *d, struct survived *s)
     }
     s->found = err == QN_OK;
     s->count = s->found ? s->count : 0;
-    d->non_voting = !s->found;
-    if (d->non_voting) {
-        qn_log(QN_LOG_ERROR,
-               "replica %u: its voting record is damaged; it does not vote "
-               "until the others have agreed that it begins anew",
-               o->self);
+    d->non_voting = !s->found || s->vote.since != 0;
+    record_say(d, s);
+}
+
+static void fence(const struct qn_driver *d)
+{
+    if (d->o.fence != NULL) {
+        d->o.fence(d->o.fence_ctx);
     }
+}
+
+/* There is none: from now on it says that no incarnation from this one on has
+ * voted. So if an entry names this one, and it ends before it has heard of
+ * that, the next one may vote. */
+static void record_since(const struct qn_driver *d, struct survived *s)
+{
+    static const struct qn_utility nothing; /* no entry is known */
+    if (!s->later || s->found || d->o.vote_record == NULL) {
+        return;
+    }
+    fence(d);
+    s->vote = (struct qn_vote){.since = d->o.incarnation[d->o.self]};
+    s->found = true;
+    qn_vote_record_renew(d->o.vote_record, d->o.vote_record_bytes, &s->vote,
+                         &nothing);
 }
 
 /* How far this node may have voted, in this incarnation or before. */
@@ -86,9 +127,7 @@ void qn_driver_persist(struct qn_driver *d, const struct qn_vote *vote)
               qn_load(&d->o.state->voted, QN_RELAXED) <= vote->index);
     bool renewed = d->non_voting; /* its machine votes again */
     if (d->o.vote_record != NULL) {
-        if (d->o.fence != NULL) {
-            d->o.fence(d->o.fence_ctx);
-        }
+        fence(d);
         (renewed ? qn_vote_record_renew : qn_vote_record_write)(
             d->o.vote_record, d->o.vote_record_bytes, vote,
             qn_onepaxos_utility(d->machine));
@@ -169,6 +208,7 @@ static int machine_make(struct qn_driver *d, const struct survived *s)
         .self = d->o.self,
         .nodes = d->o.nodes,
         .incarnation = d->o.incarnation,
+        .voters = d->o.voters,
         .parent = d->o.self,
         .alloc = &d->pool.alloc,
         .params = params(d),
@@ -178,7 +218,7 @@ static int machine_make(struct qn_driver *d, const struct survived *s)
         .ul = s->later ? s->ul : NULL,
         .ul_count = s->count,
         .vote = s->found ? &s->vote : NULL,
-        .non_voting = d->non_voting,
+        .non_voting = s->later && !s->found,
     };
     size_t bytes = qn_onepaxos_size(&o);
     if (bytes == 0) {
@@ -244,6 +284,7 @@ static int begin(struct qn_driver *d, struct survived *s)
         .own = d->o.arena, .arena = qn_driver_arena, .ctx = d};
     peers_take(d);
     record_read(d, s);
+    record_since(d, s);
     qn_store(&d->o.state->voted, voted(d, s), QN_RELEASE);
     if (d->memory) {
         shared_make(d);
@@ -252,7 +293,7 @@ static int begin(struct qn_driver *d, struct survived *s)
     if (err != QN_OK) {
         return err;
     }
-    QN_ASSERT(d->non_voting == (s->later && !s->found));
+    QN_ASSERT(d->non_voting == (s->later && (!s->found || s->vote.since != 0)));
     record_begin(d, s);
     qn_driver_roles(d);
     err = qn_driver_tree_make(d);
@@ -271,11 +312,27 @@ static qn_time_t ring_limit(const struct qn_driver_opts *o)
            (o->peer_state == NULL ? QN_HEARTBEAT_INTERVAL : 0);
 }
 
-int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o)
+static int opts_check(const struct qn_driver_opts *o)
 {
     if (o->nodes == 0 || o->nodes > QN_NODES_MAX || o->self >= o->nodes ||
         o->ring > QN_DISSEMINATION_RING_MAX) {
         return QN_EINVAL;
+    }
+    uint64_t all = UINT64_MAX >> (QN_NODES_MAX - o->nodes);
+    uint64_t voters = o->voters != 0 ? o->voters : all;
+    if (o->memory.word == NULL && voters != all) {
+        return QN_ENOSYS;
+    }
+    bool in_time = !o->first || (voters & qn_driver_bit(o->self)) != 0;
+    return (voters & ~all) == 0 && (voters & 1) != 0 && in_time ? QN_OK
+                                                                : QN_EINVAL;
+}
+
+int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o)
+{
+    int err = opts_check(o);
+    if (err != QN_OK) {
+        return err;
     }
     struct qn_driver *d = calloc(1, sizeof *d);
     struct survived *s = calloc(1, sizeof *s);
@@ -285,6 +342,9 @@ int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o)
         return QN_ENOMEM;
     }
     d->o = *o;
+    if (o->voters == qn_driver_group(d)) {
+        d->o.voters = 0; /* the same group, whichever way it is said */
+    }
     d->memory = o->memory.word != NULL;
     d->keep_from = d->memory ? QN_KEEP_FROM : SIZE_MAX;
     qn_mempool_init(&d->pool, d->keep_from);
@@ -295,7 +355,7 @@ int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o)
     qn_ring_choice_init(&d->ring_choice, o->ring != 0 ? o->ring_from : 0,
                         ring_limit(o));
     qn_halt_init(&d->halt, o->self, o->nodes);
-    int err = begin(d, s);
+    err = begin(d, s);
     free(s);
     if (err != QN_OK) {
         qn_driver_destroy(d);

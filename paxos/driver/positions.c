@@ -130,17 +130,17 @@ qn_slot_t qn_positions_bound(const struct qn_positions *p,
     return bound < p->applied ? QN_POSITIONS_UNBOUNDED : bound;
 }
 
-bool qn_positions_no_later_vote(const struct qn_positions *p,
+bool qn_positions_no_later_vote(const struct qn_positions *p, uint64_t voters,
                                 const uint64_t *voted, uint64_t present,
                                 uint32_t ul_len)
 {
-    uint32_t sure = 0;
+    int sure = 0;
     QN_ASSERT(p->nodes == QN_NODES_MAX || present >> p->nodes == 0);
     for (qn_node_t i = 0; i < p->nodes; i++) {
-        sure += (present & bit(i)) != 0 && voted[i] < ul_len;
+        sure += (present & voters & bit(i)) != 0 && voted[i] < ul_len;
     }
-    QN_ASSERT(sure <= p->nodes);
-    return 2 * sure > p->nodes;
+    QN_ASSERT(sure <= __builtin_popcountll(voters));
+    return 2 * sure > __builtin_popcountll(voters);
 }
 
 bool qn_positions_all_at(const struct qn_positions *p, const qn_slot_t *learned,

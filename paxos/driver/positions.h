@@ -140,15 +140,16 @@ qn_slot_t qn_positions_bound(const struct qn_positions *p,
                              const struct qn_bound_facts *f);
 
 /**
- * A majority of all nodes has never voted for an entry of the utility log that
+ * A majority of the voters has never voted for an entry of the utility log that
  * is not known here.
  *
+ * @param voters   Mask: of the entry behind those that are known here.
  * @param voted    [nodes] newest index each node may have voted for; only
  *                 those in `present` are read.
  * @param present  Mask: nodes whose newest incarnation wrote voted[i].
  * @param ul_len   Entries of the utility log that are known here.
  */
-bool qn_positions_no_later_vote(const struct qn_positions *p,
+bool qn_positions_no_later_vote(const struct qn_positions *p, uint64_t voters,
                                 const uint64_t *voted, uint64_t present,
                                 uint32_t ul_len);
 

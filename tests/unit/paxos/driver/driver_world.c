@@ -116,6 +116,11 @@ static bool on_ended(void *ctx, qn_node_t node, uint64_t inc)
     return (m->driver == NULL && !m->coming) || m->inc != inc;
 }
 
+static bool begins(const struct world *w, qn_node_t i)
+{
+    return w->voters == 0 || (w->voters >> i & 1) != 0;
+}
+
 /* ---- memory and channels ------------------------------------------------- */
 
 void world_life_make(struct world *w, qn_node_t i)
@@ -204,7 +209,8 @@ void world_device_attach(struct world *w, qn_node_t i)
         return;
     }
     for (qn_node_t p = 0; p < w->nodes; p++) {
-        bool here = p == i || !w->begun || w->member[p].driver != NULL;
+        bool here = p == i || (!w->begun && begins(w, p)) ||
+                    w->member[p].driver != NULL;
         incarnation[p] = here ? w->member[p].inc : 0;
         if (here) {
             bell(w, i, p);
@@ -279,6 +285,7 @@ void world_driver_start(struct world *w, qn_node_t i, bool first)
     const struct qn_driver_opts o = {
         .self = i,
         .nodes = w->nodes,
+        .voters = w->voters,
         .incarnation = inc,
         .direct = m->direct,
         .tree = m->tree,
@@ -353,22 +360,28 @@ void world_start(struct world *w)
     device_make(w);
     for (qn_node_t i = 0; i < w->nodes; i++) {
         struct world_member *m = &w->member[i];
-        m->inc = ++w->lives;
         m->vote_record = aligned_alloc(
             QN_CACHELINE, qn_align_up(QN_VOTE_RECORD_BYTES, QN_CACHELINE));
         memset(m->vote_record, 0, QN_VOTE_RECORD_BYTES);
-        world_life_make(w, i);
+        if (begins(w, i)) {
+            m->inc = ++w->lives;
+            world_life_make(w, i);
+        }
     }
     for (qn_node_t i = 0; i < w->nodes; i++) {
-        world_device_attach(w, i);
-        for (qn_node_t p = 0; p < w->nodes; p++) {
-            if (p != i) {
+        if (begins(w, i)) {
+            world_device_attach(w, i);
+        }
+        for (qn_node_t p = 0; p < w->nodes && begins(w, i); p++) {
+            if (p != i && begins(w, p)) {
                 world_channel_open(w, i, p);
             }
         }
     }
     for (qn_node_t i = 0; i < w->nodes; i++) {
-        world_driver_start(w, i, true);
+        if (begins(w, i)) {
+            world_driver_start(w, i, true);
+        }
     }
     w->begun = true;
 }

@@ -24,7 +24,7 @@
 
 struct qn_transport;
 
-#define WORLD_NODES   5u
+#define WORLD_NODES   8u
 #define WORLD_CELLS   64u
 #define WORLD_HISTORY 262144u
 #define WORLD_LIVES   512u
@@ -83,8 +83,10 @@ struct world_member {
 struct world {
     /* options, set before world_start */
     uint32_t nodes;
-    bool memory;                          /* acceptor; else a process */
-    bool messages;                        /* no node reads another's outbox */
+    uint64_t voters; /* mask: they begin the group, and the other seats are
+                        vacant at first; 0: all begin it */
+    bool memory;     /* acceptor; else a process */
+    bool messages;   /* no node reads another's outbox */
     const struct qn_transport *transport; /* NULL: UMP */
     const char *topology;                 /* NULL: sequential */
     struct qn_machine *costs;   /* owned; plans the tree instead; NULL: not */
@@ -145,7 +147,8 @@ void world_kill(struct world *w, qn_node_t i);
 void world_tell(struct world *w, qn_node_t at, qn_node_t i);
 /** kill, and all hear of it. */
 void world_lose(struct world *w, qn_node_t i);
-/** i comes back as a new incarnation without state; all living are told. */
+/** i comes back as a new incarnation without state, or takes a seat that was
+ *  vacant; all living are told. */
 void world_restart(struct world *w, qn_node_t i);
 /** Likewise, but so far that incarnation has only its memory: it has not begun.
  */

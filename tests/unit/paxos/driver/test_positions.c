@@ -126,20 +126,30 @@ CASE(an_acceptor_process_bounds_the_log_only_if_it_is_surely_the_newest)
 CASE(a_majority_of_all_nodes_has_never_voted_for_a_later_entry)
 {
     const uint64_t voted[NODES] = {3, 4, 3}; /* entries 0 to 3 are known */
-    cr_assert(qn_positions_no_later_vote(&p, voted, ALL, 4));
-    cr_assert(qn_positions_no_later_vote(&p, voted, 5, 4));
-    cr_assert_not(qn_positions_no_later_vote(&p, voted, 6, 4));
-    cr_assert_not(qn_positions_no_later_vote(&p, voted, 1, 4));
-    cr_assert_not(qn_positions_no_later_vote(&p, voted, ALL, 3));
-    cr_assert(qn_positions_no_later_vote(&p, voted, 3, 5));
+    cr_assert(qn_positions_no_later_vote(&p, ALL, voted, ALL, 4));
+    cr_assert(qn_positions_no_later_vote(&p, ALL, voted, 5, 4));
+    cr_assert_not(qn_positions_no_later_vote(&p, ALL, voted, 6, 4));
+    cr_assert_not(qn_positions_no_later_vote(&p, ALL, voted, 1, 4));
+    cr_assert_not(qn_positions_no_later_vote(&p, ALL, voted, ALL, 3));
+    cr_assert(qn_positions_no_later_vote(&p, ALL, voted, 3, 5));
 }
 
 CASE(half_of_the_nodes_are_no_majority)
 {
     const uint64_t voted[4] = {0};
     qn_positions_init(&p, SELF, 4, START);
-    cr_assert_not(qn_positions_no_later_vote(&p, voted, 3, 1));
-    cr_assert(qn_positions_no_later_vote(&p, voted, 7, 1));
+    cr_assert_not(qn_positions_no_later_vote(&p, 15, voted, 3, 1));
+    cr_assert(qn_positions_no_later_vote(&p, 15, voted, 7, 1));
+}
+
+CASE(only_voters_count_and_only_they_are_counted)
+{
+    const uint64_t voted[6] = {0};
+    qn_positions_init(&p, SELF, 6, START);
+    cr_assert_not(qn_positions_no_later_vote(&p, 7, voted, 0x39, 1));
+    cr_assert(qn_positions_no_later_vote(&p, 7, voted, 0x3b, 1));
+    cr_assert(qn_positions_no_later_vote(&p, 2, voted, 2, 1));
+    cr_assert_not(qn_positions_no_later_vote(&p, 0, voted, 0x3f, 1));
 }
 
 CASE(all_are_at_a_position_only_if_each_living_peer_is)
