@@ -50,7 +50,7 @@ options() {
         return
     fi
     help=$("$program" --help)
-    names=$(sed -n 's/^  \([a-z][a-z ]*[a-z]\)  .*/\1/p' <<<"$help")
+    names=$(sed -n 's/^  \([a-z][a-z0-9 ]*[a-z0-9]\)  .*/\1/p' <<<"$help")
     if [ -z "$names" ]; then
         list "$program" <<<"$help"
         return

@@ -480,7 +480,7 @@ int qn_bench_allreduce(int argc, char **argv)
     return command("allreduce", argc, argv);
 }
 
-int qn_bench_commit(int argc, char **argv)
+int qn_bench_2pc(int argc, char **argv)
 {
-    return command("commit", argc, argv);
+    return command("2pc", argc, argv);
 }

@@ -10,13 +10,10 @@
  */
 #include "loadgen/bench/mesh.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
+
+#include "loadgen/bench/nodes.h"
 
 /* Do nodes map the outboxes of their peers? */
 static bool maps(const struct qn_mesh *m)
@@ -214,102 +211,34 @@ void qn_mesh_down(struct qn_mesh_end *end, qn_node_t peer)
 
 struct job {
     struct qn_mesh *mesh;
-    qn_node_t node;
     qn_mesh_fn *fn;
     void *arg;
-    int result;
 };
 
-static void pin(const struct job *j)
+/* A child drops what is not its own. */
+static int run_node(qn_node_t node, void *arg)
 {
-    const uint32_t *core = j->mesh->opts.core;
-    if (core != NULL) {
-        cpu_set_t set;
-        CPU_ZERO(&set);
-        CPU_SET(core[j->node], &set);
-        /* Some containers refuse this; then the node is not pinned. */
-        (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
-    }
-}
-
-static void *run_node(void *arg)
-{
-    struct job *j = arg;
-    struct qn_mesh_end end;
-    pin(j);
-    j->result = qn_mesh_open(j->mesh, j->node, &end);
-    if (j->result == QN_OK) {
-        j->result = j->fn(&end, j->arg);
-        qn_mesh_close(&end);
-    }
-    return NULL;
-}
-
-static uint32_t run_threads(struct job *job, uint32_t n)
-{
-    pthread_t thread[QN_NODES_MAX];
-    uint32_t started = 0;
-    uint32_t failed = 0;
-    while (started < n && pthread_create(&thread[started], NULL, run_node,
-                                         &job[started]) == 0) {
-        started++;
-    }
-    for (uint32_t i = 0; i < started; i++) {
-        pthread_join(thread[i], NULL);
-        failed += job[i].result != 0;
-    }
-    return failed + (n - started);
-}
-
-/* A child: drops what is not its own, runs, and exits with its result. */
-static _Noreturn void be_child(struct job *j)
-{
+    const struct job *j = arg;
     struct qn_mesh *m = j->mesh;
     struct qn_mesh_end end;
-    pin(j);
-    j->result = qn_mesh_open(m, j->node, &end);
-    for (qn_node_t i = 0; i < m->opts.nodes; i++) {
+    int rc = qn_mesh_open(m, node, &end);
+    for (qn_node_t i = 0; m->opts.processes && i < m->opts.nodes; i++) {
         qn_outbox_destroy(m->box[i]);
     }
-    if (j->result == QN_OK) {
-        j->result = j->fn(&end, j->arg);
+    if (rc == QN_OK) {
+        rc = j->fn(&end, j->arg);
         qn_mesh_close(&end);
     }
-    fflush(NULL);
-    _exit(j->result == 0 ? 0 : 1);
-}
-
-static uint32_t run_processes(struct job *job, uint32_t n)
-{
-    pid_t pid[QN_NODES_MAX];
-    uint32_t started = 0;
-    uint32_t failed = 0;
-    fflush(NULL);
-    for (; started < n; started++) {
-        pid[started] = fork();
-        if (pid[started] == 0) {
-            be_child(&job[started]);
-        }
-        if (pid[started] < 0) {
-            break;
-        }
-    }
-    for (uint32_t i = 0; i < started; i++) {
-        int status = 0;
-        bool ended = waitpid(pid[i], &status, 0) == pid[i];
-        failed += !ended || !WIFEXITED(status) || WEXITSTATUS(status) != 0;
-    }
-    return failed + (n - started);
+    return rc;
 }
 
 uint32_t qn_mesh_run(struct qn_mesh *m, qn_mesh_fn *fn, void *arg)
 {
-    struct job job[QN_NODES_MAX];
-    for (qn_node_t i = 0; i < m->opts.nodes; i++) {
-        job[i] = (struct job){.mesh = m, .node = i, .fn = fn, .arg = arg};
-    }
-    return m->opts.processes ? run_processes(job, m->opts.nodes)
-                             : run_threads(job, m->opts.nodes);
+    struct job job = {.mesh = m, .fn = fn, .arg = arg};
+    const struct qn_nodes_opts o = {.nodes = m->opts.nodes,
+                                    .processes = m->opts.processes,
+                                    .core = m->opts.core};
+    return qn_nodes_run(&o, run_node, &job);
 }
 
 bool qn_mesh_flush(struct qn_mesh_end *end)

@@ -19,7 +19,8 @@ qn_subcommand_fn qn_bench_calls;       /* bench_calls.c */
 qn_subcommand_fn qn_bench_reduce;      /* bcast/bcast_command.c */
 qn_subcommand_fn qn_bench_barrier;     /* bcast/bcast_command.c */
 qn_subcommand_fn qn_bench_allreduce;   /* bcast/bcast_command.c */
-qn_subcommand_fn qn_bench_commit;      /* bcast/bcast_command.c */
+qn_subcommand_fn qn_bench_2pc;         /* bcast/bcast_command.c */
+qn_subcommand_fn qn_bench_commit;      /* commit/commit_bench.c */
 qn_subcommand_fn qn_bench_collectives; /* collective/collective_command.c */
 qn_subcommand_fn qn_bench_ring;        /* collective/collective_command.c */
 qn_subcommand_fn qn_bench_store;       /* bench_store.c */

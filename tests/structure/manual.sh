@@ -42,7 +42,7 @@ if [ -n "$only" ]; then
 else
     help=$("$program" --help) || wrong "--help fails"
 fi
-names=$(sed -n 's/^  \([a-z][a-z ]*[a-z]\)  .*/\1/p' <<<"$help")
+names=$(sed -n 's/^  \([a-z][a-z0-9 ]*[a-z0-9]\)  .*/\1/p' <<<"$help")
 if [ -z "$names" ]; then
     check_options "$help" "$(section)" "$(basename "$program")"
 fi

@@ -1,4 +1,4 @@
-"""quoin bench broadcast|ack|reduce|allreduce|barrier|commit: every message arrives once
+"""quoin bench broadcast|ack|reduce|allreduce|barrier|2pc: every message arrives once
 everywhere (the benchmark checks it), the report is complete, and wrong options
 cost one line.
 
@@ -91,7 +91,7 @@ assert made["size"] == 48 and made["window"] is None, made
 assert "pthread_barrier" not in made, made
 made = complete("allreduce", "--size", "48", "--algo", "binary")
 assert made["size"] == 48 and "pthread_barrier" not in made, made
-made = complete("commit", "--algo", "sequential,binary")
+made = complete("2pc", "--algo", "sequential,binary")
 assert made["size"] is None and made["window"] is None, made
 made = complete("barrier", "--algo", "sequential")
 assert made["size"] is None and made["window"] is None, made
@@ -131,5 +131,5 @@ refused(*SHORT, "--size", "56", names=["--size", "48"], what="reduce")
 refused(*SHORT, "--size", "12", names=["--size", "8"], what="reduce")
 refused(*SHORT, "--window", "4", names=["--window"], what="reduce")
 refused(*SHORT, "--size", "12", names=["--size", "8"], what="allreduce")
-refused(*SHORT, "--size", "8", names=["--size"], what="commit")
+refused(*SHORT, "--size", "8", names=["--size"], what="2pc")
 refused(*SHORT, "--size", "8", names=["--size"], what="barrier")

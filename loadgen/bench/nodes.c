@@ -1,0 +1,85 @@
+#include "loadgen/bench/nodes.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct job {
+    const struct qn_nodes_opts *o;
+    qn_node_t node;
+    qn_nodes_fn *fn;
+    void *arg;
+    int result;
+};
+
+static void pin(const struct job *j)
+{
+    if (j->o->core != NULL) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET(j->o->core[j->node], &set);
+        /* Some containers refuse this; then the node is not pinned. */
+        (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+    }
+}
+
+static void *run_node(void *arg)
+{
+    struct job *j = arg;
+    pin(j);
+    j->result = j->fn(j->node, j->arg);
+    return NULL;
+}
+
+static uint32_t run_threads(struct job *job, uint32_t n)
+{
+    pthread_t thread[QN_NODES_MAX];
+    uint32_t started = 0;
+    uint32_t failed = 0;
+    while (started < n && pthread_create(&thread[started], NULL, run_node,
+                                         &job[started]) == 0) {
+        started++;
+    }
+    for (uint32_t i = 0; i < started; i++) {
+        pthread_join(thread[i], NULL);
+        failed += job[i].result != 0;
+    }
+    return failed + (n - started);
+}
+
+static uint32_t run_processes(struct job *job, uint32_t n)
+{
+    pid_t pid[QN_NODES_MAX];
+    uint32_t started = 0;
+    uint32_t failed = 0;
+    fflush(NULL);
+    for (; started < n; started++) {
+        pid[started] = fork();
+        if (pid[started] == 0) {
+            (void)run_node(&job[started]);
+            fflush(NULL);
+            _exit(job[started].result == 0 ? 0 : 1);
+        }
+        if (pid[started] < 0) {
+            break;
+        }
+    }
+    for (uint32_t i = 0; i < started; i++) {
+        int status = 0;
+        bool ended = waitpid(pid[i], &status, 0) == pid[i];
+        failed += !ended || !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+    }
+    return failed + (n - started);
+}
+
+uint32_t qn_nodes_run(const struct qn_nodes_opts *o, qn_nodes_fn *fn, void *arg)
+{
+    struct job job[QN_NODES_MAX];
+    for (qn_node_t i = 0; i < o->nodes; i++) {
+        job[i] = (struct job){.o = o, .node = i, .fn = fn, .arg = arg};
+    }
+    return o->processes ? run_processes(job, o->nodes)
+                        : run_threads(job, o->nodes);
+}
