@@ -37,7 +37,8 @@
     X(EABORTED, -10005, "the message was aborted by its sender")               \
     X(ENOQUORUM, -10006, "no quorum of replicas")                              \
     X(EUNKNOWN, -10007, "the outcome is unknown")                              \
-    X(EREMOVED, -10008, "this node was removed from the group")
+    X(EREMOVED, -10008, "this node was removed from the group")                \
+    X(EGONE, -10009, "no longer kept")
 
 enum qn_err {
     QN_OK = 0,
