@@ -33,10 +33,10 @@ STATEMENTS = 400  # of the model, in a record, at most
 # assertion of the machine, has seen the defect in it.
 MUTANTS = {
     "NO_ADOPT": (125, "log", False),
-    "NO_PROMISE": (92, "promised", True),
+    "NO_PROMISE": (331, "promised", True),
     "NO_HANDOFF": (53, "staged", True),
     "NO_FREEZE": (125, "st_from", True),
-    "UNADOPTED": (970, "the end of its proposals", True),
+    "UNADOPTED": (1153, "the end of its proposals", True),
     "NO_UL": (53, "idx", True),
     "REUSE_SLOT": (53, "log", False),
     "EARLY_DECIDE": (53, "not decided", False),
@@ -44,24 +44,24 @@ MUTANTS = {
     "ACK_EARLY": (405, "lrn", False),
     "SEAL_LIES": (2713, "cep", True),
     "STALE_PREPARED": (7211, "role", True),
-    "STAGE_LOST": (92, "st_from", True),
-    "LATE_STAGE": (92, "st_from", True),
+    "STAGE_LOST": (136, "st_from", True),
+    "LATE_STAGE": (162, "st_from", True),
     "STAGE_AGAIN": (162, "st_from", True),
 }
 
 
 MEMORY_MUTANTS = {
-    "NO_EPOCH": (403, "we", True),
+    "NO_EPOCH": (454, "we", True),
     "STALE_HI": (391, "take-over", False),
     "LEARN_EARLY": (245, "nxt", False),
     "REUSE_SLOT": (1, "nxt", False),
-    "NO_STEP_DOWN": (8, "act", False),
+    "NO_STEP_DOWN": (245, "act", False),
     "NO_UL": (1, "pk", False),
 }
 
 TIMED_MUTANTS = {
     "NO_ADOPT": (3, "log", False),
-    "NO_PROMISE": (11, "promised", True),
+    "NO_PROMISE": (65, "promised", True),
     "NO_HANDOFF": (3, "staged", True),
     "NO_FREEZE": (3, "st_from", True),
     "UNADOPTED": (3, "the end of its proposals", False),
@@ -83,11 +83,11 @@ TIMED_MEMORY_MUTANTS = {
 
 UTILITY_MUTANTS = {
     "U_SILENT": (92, "value voted for", True),
-    "U_COUNT": (92, "the promises of a majority", True),
+    "U_COUNT": (125, "the promises of a majority", True),
     "U_BALLOT": (92, "the vote", True),
     "U_OWN_VALUE": (136, "value", True),
     "U_LATE_RECORD": (53, "a promise that is not recorded", True),
-    "U_AMNESIA": (943, "the promise", True),
+    "U_AMNESIA": (2362, "the promise", True),
     "NO_UL": (53, "the promises of a majority", True),
 }
 
