@@ -274,7 +274,8 @@ int qn_driver_submit(struct qn_driver *d, const struct qn_slice *parts,
                      uint32_t count, uint64_t *seq);
 
 /** True if the next submit is taken, whatever its size: this origin has credit
- *  (QUEUE / nodes commands) and fewer than QUEUE_BYTES / nodes waiting. */
+ *  (QUEUE / members commands) and fewer than QUEUE_BYTES / members waiting.
+ *  Members are those that live; with the process acceptor all nodes. */
 bool qn_driver_room(const struct qn_driver *d);
 
 /** Send bytes (at most 60 000) to node `to`, outside the log: FIFO, lost if

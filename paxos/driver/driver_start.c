@@ -196,9 +196,11 @@ static struct qn_params params(const struct qn_driver *d)
                                             : p.log_bytes;
     p.batch_commands =
         d->o.batch_commands != 0 ? d->o.batch_commands : p.batch_commands;
-    p.flow = d->o.flow.timeout != 0
-                 ? d->o.flow
-                 : qn_flow_default(d->o.nodes, QN_RING, QN_LOG_BYTES);
+    p.flow = d->o.flow;
+    if (p.flow.timeout == 0) {
+        p.flow = qn_flow_default(d->o.nodes, QN_RING, QN_LOG_BYTES);
+        p.flow.min_awaited = QN_FLOW_MINORITY;
+    }
     return p;
 }
 

@@ -82,8 +82,12 @@ struct qn_flow_limits {
     uint64_t lag_bytes, stop_bytes; /* marks; 0 < lag <= stop */
     uint64_t lag_slots, stop_slots;
     qn_time_t timeout;    /* ns; `lag-timeout` */
-    uint32_t min_awaited; /* `min-replicas-to-write` */
+    uint32_t min_awaited; /* `min-replicas-to-write`; or QN_FLOW_MINORITY */
 };
+
+/** As `min_awaited`: with the leader it is a majority of the voters, as they
+ *  are at the moment. 0, 1, 2 for 1, 3, 5 of them. */
+#define QN_FLOW_MINORITY UINT32_MAX
 
 /** Where a member is. */
 struct qn_flow_place {

@@ -47,6 +47,15 @@ static bool votes(const struct qn_flow *f, qn_node_t n)
     return (f->voters & QN_FLOW_BIT(n)) != 0 || QN_MUTANT(FLOW_NON_VOTER);
 }
 
+static uint32_t min_awaited(const struct qn_flow *f)
+{
+    uint64_t all = UINT64_MAX >> (QN_NODES_MAX - f->nodes);
+    int voters = __builtin_popcountll(f->voters & all);
+    return f->limits.min_awaited != QN_FLOW_MINORITY ? f->limits.min_awaited
+           : voters == 0                             ? 0
+                         : (uint32_t)(voters - 1) / 2;
+}
+
 bool qn_flow_may_give_up(const struct qn_flow *f,
                          const struct qn_flow_member *m)
 {
@@ -57,8 +66,7 @@ bool qn_flow_may_give_up(const struct qn_flow *f,
         living += f->member[n].living && votes(f, n);
     }
     return !votes(f, (qn_node_t)(m - f->member)) ||
-           awaited > QN_MIN(f->limits.min_awaited, living) ||
-           QN_MUTANT(FLOW_MIN);
+           awaited > QN_MIN(min_awaited(f), living) || QN_MUTANT(FLOW_MIN);
 }
 
 /** The next pause of a member: twice the last one, if it has not been awaited

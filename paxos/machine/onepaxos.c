@@ -220,6 +220,7 @@ static void on_down(struct qn_onepaxos *p, qn_time_t now, qn_node_t peer)
     QN_ASSERT(peer < p->nodes);
     QN_ASSERT(peer != p->self);
     p->alive &= ~QN_BIT(peer);
+    qn_origin_share(p);
     p->peer[peer].hold = (struct qn_flow_hold){0};
     qn_flow_down(&p->leader.flow, now, peer);
     p->change.heard &= ~QN_BIT(peer);
@@ -237,6 +238,7 @@ static void on_up(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer,
     on_down(p, t->now, peer);
     p->incarnation[peer] = inc;
     p->alive |= QN_BIT(peer);
+    qn_origin_share(p);
     p->change.suspected &= ~QN_BIT(peer);
     p->peer[peer] = (struct qn_peer){.later = true};
     p->catch_up.unable &= ~QN_BIT(peer);

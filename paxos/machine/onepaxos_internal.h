@@ -44,7 +44,8 @@ struct qn_origin {
     struct qn_origin_request *ring; /* [mask + 1] */
     uint32_t mask;                  /* indices below run free */
     uint32_t head, sent, tail;      /* oldest kept, next to send, next free */
-    uint32_t credit;                /* commands */
+    uint32_t credit;                /* commands: a share of the queue ... */
+    uint64_t credit_bytes;          /* ... and of its bytes */
     uint64_t seq, applied;          /* sequences: last given, last applied */
     uint64_t bytes, most;           /* of all kept requests; ever */
     qn_epoch_t ready;               /* its leader takes requests */
@@ -251,6 +252,7 @@ void qn_msg_refer(struct qn_msg *m, struct qn_refbuf *refbuf);
 
 /* origin.c */
 bool qn_origin_has_credit(const struct qn_onepaxos *p);
+void qn_origin_share(struct qn_onepaxos *p);
 int qn_origin_submit(struct qn_onepaxos *p, const struct qn_slice *parts,
                      uint32_t count, uint64_t *seq);
 void qn_origin_flush(struct qn_onepaxos *p, struct qn_step *t);

@@ -18,10 +18,12 @@ static uint32_t pow2_at_least(uint32_t n)
     return p;
 }
 
-static uint32_t credit(const struct qn_onepaxos_opts *o)
+/** Requests that an origin keeps, at most: each holds a command of its credit,
+ *  and with vacant seats one member may have all of it. */
+static uint32_t requests(const struct qn_onepaxos_opts *o)
 {
-    uint32_t share = o->params.queue / o->nodes;
-    return QN_MAX(share, 1u);
+    uint32_t members = o->memory != NULL ? 1 : o->nodes;
+    return pow2_at_least(QN_MAX(o->params.queue / members, 1u));
 }
 
 /** Where the arrays are behind the struct. */
@@ -33,7 +35,7 @@ struct layout {
 static struct layout layout(const struct qn_onepaxos_opts *o)
 {
     const size_t to = alignof(max_align_t);
-    struct layout l = {.requests = pow2_at_least(credit(o) + 1),
+    struct layout l = {.requests = requests(o),
                        .queue = pow2_at_least(o->params.queue)};
     l.requests_at = qn_align_up(sizeof(struct qn_onepaxos), to);
     l.queue_at = qn_align_up(
@@ -168,8 +170,7 @@ struct qn_onepaxos *qn_onepaxos_init(void *mem,
     qn_flow_init(&p->leader.flow, o->self, o->nodes, &o->params.flow);
     p->origin.ring = (void *)(at + l.requests_at);
     p->origin.mask = l.requests - 1;
-    p->origin.credit = credit(o);
-    QN_ASSERT(p->origin.credit <= p->origin.mask); /* a request holds one */
+    qn_origin_share(p);
     qn_queue_init(&p->leader.queue, (void *)(at + l.queue_at), l.queue);
     qn_log_init(&p->log, (void *)(at + l.ring_at), o->params.ring);
     qn_log_init(&p->change.incoming, (void *)(at + l.incoming_at),
@@ -258,8 +259,7 @@ struct qn_onepaxos_kept qn_onepaxos_kept(const struct qn_onepaxos *p)
 {
     return (struct qn_onepaxos_kept){
         .log = {p->log.bytes, p->log.most, p->params.log_bytes},
-        .requests = {p->origin.bytes, p->origin.most,
-                     p->params.queue_bytes / p->nodes},
+        .requests = {p->origin.bytes, p->origin.most, p->origin.credit_bytes},
     };
 }
 

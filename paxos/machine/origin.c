@@ -31,7 +31,22 @@ bool qn_origin_has_credit(const struct qn_onepaxos *p)
     const struct qn_origin *o = &p->origin;
     return QN_MUTANT(NO_CREDIT) ||
            (o->seq - o->applied < o->credit && o->tail - o->head <= o->mask &&
-            o->bytes < p->params.queue_bytes / p->nodes);
+            o->bytes < o->credit_bytes);
+}
+
+/** A member has ended or begun: the leader's queue is divided among the present
+ *  ones; with the process acceptor among all nodes of the group. Members that
+ *  have not heard of a newcomer yet may have more on their way than there is
+ *  room: the leader lets them send that again. */
+void qn_origin_share(struct qn_onepaxos *p)
+{
+    struct qn_origin *o = &p->origin;
+    uint32_t members =
+        p->memory != NULL ? (uint32_t)__builtin_popcountll(p->alive) : p->nodes;
+    QN_ASSERT(members != 0);
+    o->credit = QN_MAX(p->params.queue / members, 1u);
+    o->credit_bytes = p->params.queue_bytes / members;
+    QN_ASSERT(o->credit <= (uint64_t)o->mask + 1); /* a request holds one */
 }
 
 /** The request that still takes a command of `bytes`, or NULL. */

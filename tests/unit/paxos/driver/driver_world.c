@@ -116,11 +116,6 @@ static bool on_ended(void *ctx, qn_node_t node, uint64_t inc)
     return (m->driver == NULL && !m->coming) || m->inc != inc;
 }
 
-static bool begins(const struct world *w, qn_node_t i)
-{
-    return w->voters == 0 || (w->voters >> i & 1) != 0;
-}
-
 /* ---- memory and channels ------------------------------------------------- */
 
 void world_life_make(struct world *w, qn_node_t i)
@@ -209,7 +204,7 @@ void world_device_attach(struct world *w, qn_node_t i)
         return;
     }
     for (qn_node_t p = 0; p < w->nodes; p++) {
-        bool here = p == i || (!w->begun && begins(w, p)) ||
+        bool here = p == i || (!w->begun && w->member[p].inc != 0) ||
                     w->member[p].driver != NULL;
         incarnation[p] = here ? w->member[p].inc : 0;
         if (here) {
@@ -345,6 +340,33 @@ struct world *world_make(uint32_t nodes, bool memory)
     return w;
 }
 
+/* Each with memory, then each with channels, then each with a driver. */
+static void all_begin(struct world *w)
+{
+    qn_node_t first[WORLD_NODES];
+    uint32_t n = 0;
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        if (w->voters == 0 || (w->voters >> i & 1) != 0) {
+            first[n++] = i;
+        }
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        w->member[first[k]].inc = ++w->lives;
+        world_life_make(w, first[k]);
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        world_device_attach(w, first[k]);
+        for (uint32_t p = 0; p < n; p++) {
+            if (p != k) {
+                world_channel_open(w, first[k], first[p]);
+            }
+        }
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        world_driver_start(w, first[k], true);
+    }
+}
+
 void world_start(struct world *w)
 {
     w->transport = w->transport != NULL ? w->transport : &qn_ump;
@@ -359,30 +381,11 @@ void world_start(struct world *w)
     w->lives = 99;
     device_make(w);
     for (qn_node_t i = 0; i < w->nodes; i++) {
-        struct world_member *m = &w->member[i];
-        m->vote_record = aligned_alloc(
+        w->member[i].vote_record = aligned_alloc(
             QN_CACHELINE, qn_align_up(QN_VOTE_RECORD_BYTES, QN_CACHELINE));
-        memset(m->vote_record, 0, QN_VOTE_RECORD_BYTES);
-        if (begins(w, i)) {
-            m->inc = ++w->lives;
-            world_life_make(w, i);
-        }
+        memset(w->member[i].vote_record, 0, QN_VOTE_RECORD_BYTES);
     }
-    for (qn_node_t i = 0; i < w->nodes; i++) {
-        if (begins(w, i)) {
-            world_device_attach(w, i);
-        }
-        for (qn_node_t p = 0; p < w->nodes && begins(w, i); p++) {
-            if (p != i && begins(w, p)) {
-                world_channel_open(w, i, p);
-            }
-        }
-    }
-    for (qn_node_t i = 0; i < w->nodes; i++) {
-        if (begins(w, i)) {
-            world_driver_start(w, i, true);
-        }
-    }
+    all_begin(w);
     w->begun = true;
 }
 

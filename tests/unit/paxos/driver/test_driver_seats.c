@@ -101,6 +101,76 @@ Test(driver_seats, with_the_process_acceptor_all_are_voters)
     world_end(w);
 }
 
+/* Commands that are taken at once. */
+static uint32_t credit_of(struct world *w, qn_node_t i)
+{
+    uint32_t n = 0;
+    while (world_submit(w, i, &n, sizeof n)) {
+        n++;
+    }
+    cr_assert_not(qn_driver_room(w->member[i].driver));
+    world_settle(w, 20000);
+    return n;
+}
+
+static uint64_t credit_bytes(const struct world *w, qn_node_t i)
+{
+    struct qn_driver_kept k;
+    qn_driver_kept(w->member[i].driver, &k);
+    return k.requests.max;
+}
+
+Test(driver_seats, credit_follows_the_members_that_live)
+{
+    struct world *w = seats(8, 1);
+    const struct qn_params v = qn_params_default(true);
+    cr_assert_eq(credit_of(w, 0), v.queue);
+    cr_assert_eq(credit_bytes(w, 0), v.queue_bytes);
+    for (qn_node_t i = 1; i < 4; i++) {
+        world_restart(w, i);
+        world_go_on(w);
+    }
+    for (qn_node_t i = 0; i < 4; i++) {
+        cr_assert_eq(credit_of(w, i), v.queue / 4);
+        cr_assert_eq(credit_bytes(w, i), v.queue_bytes / 4);
+    }
+    world_lose(w, 3);
+    world_lose(w, 2);
+    cr_assert_eq(credit_of(w, 1), v.queue / 2);
+    world_restart(w, 2);
+    cr_assert_eq(credit_bytes(w, 0), v.queue_bytes / 3);
+    world_go_on(w);
+    world_end(w);
+}
+
+/* Members that have not heard of a newcomer may have more on their way than the
+ * leader's queue has room for: they send it again. */
+Test(driver_seats, more_than_the_queue_holds_is_sent_again)
+{
+    struct world *w = seats(8, 1);
+    const struct qn_params v = qn_params_default(true);
+    uint32_t n = 0;
+    world_restart(w, 1);
+    world_go_on(w);
+    w->member[0].stopped = true; /* it leads */
+    while (world_submit(w, 1, &n, sizeof n)) {
+        world_rounds(w, n++ % 64 == 0);
+    }
+    cr_assert_eq(n, v.queue / 2);
+    for (qn_node_t i = 2; i < 8; i++) {
+        uint32_t more = 0;
+        world_restart(w, i);
+        while (world_submit(w, i, &more, sizeof more)) {
+            more++;
+        }
+        n += more;
+    }
+    cr_assert_gt(n, v.queue);
+    w->member[0].stopped = false;
+    world_settle(w, 20000);
+    world_end(w);
+}
+
 /* ---- newcomers ----------------------------------------------------------- */
 
 /* It applies and proposes, and does not count. */

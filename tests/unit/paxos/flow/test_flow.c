@@ -311,6 +311,23 @@ Test(flow, a_raised_minimum_gives_nobody_up_from_then_on)
     cr_assert_eq(f.limits.min_awaited, 1);
 }
 
+/* One of the three, and none when the leader alone votes. */
+Test(flow, a_minority_of_the_voters_changes_with_them)
+{
+    begin(3, QN_FLOW_MINORITY);
+    passes(QN_FLOW_QUIET + 1);
+    decide(1000);
+    passes(QN_S);
+    cr_assert_eq(decide(1000), 0);
+    cr_assert(f.held);
+    cr_assert_eq(__builtin_popcountll(qn_flow_awaited(&f)), 1);
+    qn_flow_voters(&f, 1);
+    cr_assert_gt(decide(1000), 0);
+    cr_assert_eq(qn_flow_awaited(&f), 0);
+    qn_flow_voters(&f, 0); /* not known yet */
+    cr_assert_gt(decide(1000), 0);
+}
+
 Test(flow, a_new_life_is_awaited_when_it_has_its_snapshot)
 {
     begin(3, 1);
