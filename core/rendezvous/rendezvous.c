@@ -51,7 +51,7 @@
 #define ENTRY   ((off_t)QN_NODES_MAX) /* its byte */
 #define NO_SEAT UINT32_MAX
 
-enum { BACKLOG = 64, PATH_MAX_BYTES = 256 };
+enum { PATH_MAX_BYTES = 256 };
 
 struct qn_rendezvous {
     struct qn_rendezvous *next; /* of this process */
@@ -452,7 +452,8 @@ static int listen_somewhere(uint64_t *token)
         return fd;
     }
     socklen_t len = address_of(*token, &a);
-    if (bind(fd, (struct sockaddr *)&a, len) != 0 || listen(fd, BACKLOG) != 0) {
+    if (bind(fd, (struct sockaddr *)&a, len) != 0 ||
+        listen(fd, QN_RENDEZVOUS_GUESTS_MAX) != 0) {
         close(fd);
         return QN_EIO;
     }
@@ -526,7 +527,7 @@ int qn_rendezvous_accept(struct qn_rendezvous *r, int *connection, pid_t *pid)
     if (r->owner != getpid()) {
         return QN_EPERM;
     }
-    for (int i = 0; r->listener >= 0 && i < BACKLOG; i++) {
+    for (int i = 0; r->listener >= 0 && i < QN_RENDEZVOUS_GUESTS_MAX; i++) {
         int fd = accept4(r->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0 && is_of_this_user(fd, pid)) {
             *connection = fd;

@@ -45,6 +45,11 @@
 
 #define QN_RENDEZVOUS_NAME_MAX 200u /* bytes */
 
+/** Guests that may wait for a member to accept them. The next one is told to
+ *  come again, or is brought to another member. (The kernel may let one more
+ *  wait.) */
+#define QN_RENDEZVOUS_GUESTS_MAX 64
+
 struct qn_rendezvous; /* opaque */
 
 /**
@@ -92,10 +97,10 @@ int qn_rendezvous_seat(struct qn_rendezvous *r, qn_node_t seat);
 int qn_rendezvous_fd(const struct qn_rendezvous *r);
 
 /** The next guest of this user: a connection as of `enter`. Connections of
- *  other users are closed, up to 64 per call. @param pid  Filled: of the guest;
- * 0: of another pid namespace. @return QN_OK; QN_EAGAIN: none; QN_EPERM;
- * QN_EMFILE: the guest stays in the queue, and the socket readable; QN_ENOMEM;
- * QN_EIO. */
+ *  other users are closed, up to QN_RENDEZVOUS_GUESTS_MAX per call. @param pid
+ * Filled: of the guest; 0: of another pid namespace. @return QN_OK; QN_EAGAIN:
+ * none; QN_EPERM; QN_EMFILE: the guest stays in the queue, and the socket
+ * readable; QN_ENOMEM; QN_EIO. */
 int qn_rendezvous_accept(struct qn_rendezvous *r, int *connection, pid_t *pid);
 
 /** Mask of seats that living processes have, the own one included. */

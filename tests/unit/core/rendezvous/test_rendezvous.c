@@ -303,6 +303,50 @@ CASE(a_guest_talks_to_the_process_that_has_the_seat)
     qn_rendezvous_close(r);
 }
 
+/* ---- a member that is slow ------------------------------------------------
+ */
+
+/* It comes again and again, as guest after guest: until there is no room, and
+ * until there is room again. */
+static void fill_the_queue(int said)
+{
+    struct qn_rendezvous *r;
+    qn_node_t seat;
+    int fd, err, guests = 0;
+    if (qn_rendezvous_open(&r, name) != QN_OK) {
+        _exit(1);
+    }
+    while ((err = qn_rendezvous_enter(r, 0, &seat, &fd)) == QN_OK) {
+        guests++;
+    }
+    bool ok = err == QN_EAGAIN && guests >= QN_RENDEZVOUS_GUESTS_MAX &&
+              guests <= QN_RENDEZVOUS_GUESTS_MAX + 1;
+    say(said, ok ? 'y' : 'n');
+    while (qn_rendezvous_enter(r, 0, &seat, &fd) == QN_EAGAIN) {
+        rest();
+    }
+    say(said, 'y');
+    stay(said);
+}
+
+CASE(so_many_guests_wait_for_a_member)
+{
+    int said, fd = -2;
+    qn_node_t seat;
+    pid_t pid;
+    struct qn_rendezvous *r = opened();
+    cr_assert_eq(qn_rendezvous_enter(r, 0, &seat, &fd), QN_OK);
+    cr_assert_eq(qn_rendezvous_seat(r, 0), QN_OK);
+    pid_t guest = child(fill_the_queue, &said);
+    cr_assert_eq(hear(said), 'y', "the last one is told to come again");
+    cr_assert_eq(qn_rendezvous_accept(r, &fd, &pid), QN_OK);
+    cr_assert_eq(pid, guest);
+    cr_assert_eq(hear(said), 'y', "there is room again");
+    close(fd);
+    end(guest);
+    qn_rendezvous_close(r);
+}
+
 /* ---- ten at once --------------------------------------------------------- */
 
 enum { TEN = 10 };
