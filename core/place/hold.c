@@ -40,39 +40,57 @@ static int set(int fd, qn_node_t node, short type)
     return errno == EAGAIN || errno == EACCES ? QN_EBUSY : QN_EIO;
 }
 
-int qn_hold_take(struct qn_node_hold *h, int commons_fd, qn_node_t node)
+/* By `guard`: the next hold from `h` on of that node in that process. */
+static const struct qn_node_hold *like(const struct qn_node_hold *h,
+                                       const struct qn_node_hold *l)
+{
+    while (h != NULL && (h->device != l->device || h->inode != l->inode ||
+                         h->node != l->node || h->process != l->process)) {
+        h = h->next;
+    }
+    return h;
+}
+
+/* By `guard`: is this process that incarnation already, or a later one? */
+static bool is_taken(const struct qn_node_hold *l)
+{
+    const struct qn_node_hold *h = like(all, l);
+    while (h != NULL && h->incarnation < l->incarnation) {
+        h = like(h->next, l);
+    }
+    return h != NULL;
+}
+
+int qn_hold_take(struct qn_node_hold *h, int commons_fd, qn_node_t node,
+                 uint64_t incarnation)
 {
     struct stat st;
     QN_ASSERT(node < QN_NODES_MAX);
+    QN_ASSERT(incarnation != 0);
     QN_ASSERT(h->process == 0);
     if (fstat(commons_fd, &st) != 0) {
         return QN_EIO;
     }
+    const struct qn_node_hold new = {.device = st.st_dev,
+                                     .inode = st.st_ino,
+                                     .fd = commons_fd,
+                                     .node = node,
+                                     .incarnation = incarnation,
+                                     .process = getpid()};
     pthread_mutex_lock(&guard);
-    int err = set(commons_fd, node, F_WRLCK);
+    int err = is_taken(&new) ? QN_EBUSY : set(commons_fd, node, F_WRLCK);
     if (err == QN_OK) {
-        *h = (struct qn_node_hold){.next = all,
-                                   .device = st.st_dev,
-                                   .inode = st.st_ino,
-                                   .fd = commons_fd,
-                                   .node = node,
-                                   .process = getpid()};
+        *h = new;
+        h->next = all;
         all = h;
     }
     pthread_mutex_unlock(&guard);
     return err;
 }
 
-/* By `guard`. */
-static bool is_listed(const struct qn_node_hold *like)
+bool qn_hold_is_own(const struct qn_node_hold *h)
 {
-    const struct qn_node_hold *h = all;
-    while (h != NULL &&
-           (h->device != like->device || h->inode != like->inode ||
-            h->node != like->node || h->process != like->process)) {
-        h = h->next;
-    }
-    return h != NULL;
+    return h->process == getpid();
 }
 
 void qn_hold_release(struct qn_node_hold *h)
@@ -86,7 +104,7 @@ void qn_hold_release(struct qn_node_hold *h)
         at = &(*at)->next;
     }
     *at = h->next;
-    if (!is_listed(h)) {
+    if (qn_hold_is_own(h) && like(all, h) == NULL) {
         (void)set(h->fd, h->node, F_UNLCK);
     }
     pthread_mutex_unlock(&guard);

@@ -15,8 +15,8 @@
  * are given to others again.
  *
  * Several holds of one process may be of one node: a thread that was it has
- * ended, and a later one is it now. The last that is released gives the lock
- * back.
+ * ended, and a later one is it now. Each is of an incarnation, and a later hold
+ * is of a later one. The last that is released gives the lock back.
  *
  * It has one trap: it is lost when its process closes any descriptor of the
  * commons. A replica keeps the one that it was born with to its end.
@@ -27,6 +27,7 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "core/node.h"
@@ -38,6 +39,7 @@ struct qn_node_hold {
     ino_t inode;
     int fd;
     qn_node_t node;
+    uint64_t incarnation;
     pid_t process; /* 0: none */
 };
 
@@ -46,13 +48,20 @@ struct qn_node_hold {
  *
  * @param h           Zeroed; kept until it is released.
  * @param commons_fd  Kept likewise, and never closed in this process.
- * @return QN_OK, also if this process holds the node already; QN_EBUSY: another
- *         process does; QN_EIO. Then `h` is as it was.
+ * @param incarnation That will be the node; not 0.
+ * @return QN_OK, also if this process holds the node as earlier incarnations;
+ *         QN_EBUSY: another process does, or this one as that incarnation or a
+ *         later one; QN_EIO. Then `h` is as it was.
  */
-int qn_hold_take(struct qn_node_hold *h, int commons_fd, qn_node_t node);
+int qn_hold_take(struct qn_node_hold *h, int commons_fd, qn_node_t node,
+                 uint64_t incarnation);
+
+/** Is `h` a hold of this very process, and not of its parent? */
+bool qn_hold_is_own(const struct qn_node_hold *h);
 
 /** Nothing of this process is used as that node by `h`'s owner any more. Zeroed
- *  afterwards, and may have been. */
+ *  afterwards, and may have been. One of the parent is forgotten here, and
+ *  stays the parent's. */
 void qn_hold_release(struct qn_node_hold *h);
 
 /** Another process holds `node`. @param pid  Filled then: the process, 0: it

@@ -115,7 +115,7 @@ int qn_member_outbox_fd(const struct qn_member *m)
 static int live(struct qn_member *m)
 {
     const struct qn_member_opts *o = &m->o;
-    int err = qn_hold_take(&m->hold, o->commons_fd, o->self);
+    int err = qn_hold_take(&m->hold, o->commons_fd, o->self, o->incarnation);
     if (err == QN_OK) {
         err = qn_commons_map(&m->commons, o->commons_fd, o->nodes,
                              channels(m).device);
@@ -126,8 +126,11 @@ static int live(struct qn_member *m)
     if (err == QN_OK && o->record_fd >= 0) {
         err = qn_area_map(&m->record, o->record_fd, QN_COMMONS_RECORD_BYTES);
     }
-    return err == QN_OK ? qn_liveness_begin(m->commons, o->self, o->incarnation)
-                        : err;
+    if (err == QN_OK) {
+        err = qn_liveness_begin(m->commons, o->self, o->incarnation);
+        m->lives = err == QN_OK;
+    }
+    return err;
 }
 
 void qn_member_fence(void *ctx)
@@ -183,14 +186,14 @@ void qn_member_leave(struct qn_member *m)
 
 void qn_member_destroy(struct qn_member *m)
 {
-    if (m == NULL) {
+    if (m == NULL || (m->lives && !qn_hold_is_own(&m->hold))) {
         return;
     }
     qn_member_stop(m);
     qn_driver_destroy(m->driver);
     qn_peers_fini(&m->peers);
     qn_device_detach(m->device);
-    if (m->commons != NULL) {
+    if (m->lives) {
         (m->leaves ? qn_liveness_leave : qn_liveness_end)(m->commons, m->o.self,
                                                           m->o.incarnation);
     }

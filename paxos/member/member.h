@@ -174,10 +174,10 @@ struct qn_member_opts {
  * its members that were that node are destroyed.
  *
  * @param out   Filled; destroy it.
- * @return QN_OK; QN_EBUSY: another process is this node, or this thread is a
- *         member already; QN_EINVAL; QN_ENOMEM; QN_EMFILE; QN_EPERM or
- *         QN_ECORRUPT: the commons are not those of such a group; QN_ENOSYS:
- *         the kernel cannot do it.
+ * @return QN_OK; QN_EBUSY: another process is this node, or this one is it as
+ *         that incarnation or a later one, or this thread is a member already;
+ * QN_EINVAL; QN_ENOMEM; QN_EMFILE; QN_EPERM or QN_ECORRUPT: the commons are not
+ * those of such a group; QN_ENOSYS: the kernel cannot do it.
  */
 int qn_member_create(struct qn_member **out, const struct qn_member_opts *o);
 
@@ -220,7 +220,8 @@ void qn_member_leave(struct qn_member *m);
 
 /** The thread of qn_member_create, or any other after its end. What the service
  *  keeps of the driver's is given back before. Another process may be the node
- *  then. NULL is fine. */
+ *  then. NULL is fine. In a child of fork(2), whose parent's member it is, it
+ *  does nothing. */
 void qn_member_destroy(struct qn_member *m);
 
 /** NULL before the start. Owned by the member. */

@@ -50,6 +50,7 @@ struct qn_member {
     struct qn_driver_transfer transfer_ops;
     struct qn_state_transfer *transfer; /* NULL: none */
     uint64_t turns;
+    bool lives;   /* it has begun, as the node's live incarnation */
     bool again;   /* the program must not sleep before the next turn */
     bool leaves;  /* its end is intended */
     bool stopped; /* the service may be gone */

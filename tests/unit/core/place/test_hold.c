@@ -30,7 +30,7 @@ static pid_t holder(int fd, qn_node_t node)
     cr_assert_eq(pipe(said), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        byte = (char)(qn_hold_take(&hold[0], fd, node) == QN_OK);
+        byte = (char)(qn_hold_take(&hold[0], fd, node, 1) == QN_OK);
         ssize_t n = write(said[1], &byte, 1);
         for (;;) {
             pause();
@@ -57,10 +57,10 @@ Test(hold, one_process_per_node_and_it_is_named)
     pid_t who = -1;
     cr_assert(qn_hold_look(fd, 1, &who));
     cr_assert_eq(who, pid);
-    cr_assert_eq(qn_hold_take(&hold[0], fd, 1), QN_EBUSY);
+    cr_assert_eq(qn_hold_take(&hold[0], fd, 1, 1), QN_EBUSY);
     cr_assert_not(qn_hold_look(fd, 0, &who), "another node");
-    cr_assert_eq(qn_hold_take(&hold[0], fd, 2), QN_OK);
-    cr_assert_eq(qn_hold_take(&hold[1], fd, 2), QN_OK, "it has it");
+    cr_assert_eq(qn_hold_take(&hold[0], fd, 2, 1), QN_OK);
+    cr_assert_eq(qn_hold_take(&hold[1], fd, 2, 2), QN_OK, "it has it");
     end(pid);
     close(fd);
 }
@@ -77,7 +77,7 @@ Test(hold, lasts_as_long_as_its_process)
     cr_assert(qn_hold_look(fd, 1, &who), "only stopped");
     end(pid);
     cr_assert_not(qn_hold_look(fd, 1, &who));
-    cr_assert_eq(qn_hold_take(&hold[0], fd, 1), QN_OK);
+    cr_assert_eq(qn_hold_take(&hold[0], fd, 1, 1), QN_OK);
     close(fd);
 }
 
@@ -85,10 +85,10 @@ Test(hold, a_child_does_not_inherit_it)
 {
     int fd = make();
     int status;
-    cr_assert_eq(qn_hold_take(&hold[0], fd, 0), QN_OK);
+    cr_assert_eq(qn_hold_take(&hold[0], fd, 0, 1), QN_OK);
     pid_t pid = fork();
     if (pid == 0) {
-        _exit(qn_hold_take(&hold[1], fd, 0) == QN_EBUSY ? 0 : 1);
+        _exit(qn_hold_take(&hold[1], fd, 0, 2) == QN_EBUSY ? 0 : 1);
     }
     cr_assert_eq(waitpid(pid, &status, 0), pid);
     cr_assert_eq(status, 0);
@@ -98,7 +98,7 @@ Test(hold, a_child_does_not_inherit_it)
 Test(hold, what_is_no_file_that_can_be_locked_is_an_error)
 {
     pid_t who;
-    cr_assert_eq(qn_hold_take(&hold[0], -1, 0), QN_EIO);
+    cr_assert_eq(qn_hold_take(&hold[0], -1, 0, 1), QN_EIO);
     qn_hold_release(&hold[0]); /* of none */
     cr_assert_not(qn_hold_look(-1, 0, &who));
 }
@@ -135,9 +135,9 @@ Test(hold, the_last_of_a_node_in_a_process_gives_it_back)
 {
     int fd = make();
     int other = make();
-    cr_assert_eq(qn_hold_take(&hold[0], fd, 1), QN_OK);
-    cr_assert_eq(qn_hold_take(&hold[1], fd, 1), QN_OK);
-    cr_assert_eq(qn_hold_take(&hold[2], other, 1), QN_OK, "another group's");
+    cr_assert_eq(qn_hold_take(&hold[0], fd, 1, 1), QN_OK);
+    cr_assert_eq(qn_hold_take(&hold[1], fd, 1, 2), QN_OK);
+    cr_assert_eq(qn_hold_take(&hold[2], other, 1, 1), QN_OK, "another group's");
     qn_hold_release(&hold[0]);
     cr_assert(is_held(fd, 1));
     qn_hold_release(&hold[1]);
@@ -146,8 +146,30 @@ Test(hold, the_last_of_a_node_in_a_process_gives_it_back)
     qn_hold_release(&hold[2]);
     cr_assert_not(is_held(other, 1));
     end(holder(fd, 1));
-    cr_assert_eq(qn_hold_take(&hold[0], fd, 1), QN_OK);
+    cr_assert_eq(qn_hold_take(&hold[0], fd, 1, 1), QN_OK);
     cr_assert(is_held(fd, 1));
+    qn_hold_release(&hold[0]);
+    close(fd);
+    close(other);
+}
+
+/* Of one process, that is what names them. */
+Test(hold, an_incarnation_is_held_once)
+{
+    int fd = make();
+    int other = make();
+    cr_assert_eq(qn_hold_take(&hold[0], fd, 1, 5), QN_OK);
+    cr_assert_eq(qn_hold_take(&hold[1], fd, 1, 5), QN_EBUSY);
+    cr_assert_eq(qn_hold_take(&hold[1], fd, 1, 4), QN_EBUSY, "an earlier one");
+    cr_assert_eq(qn_hold_take(&hold[1], fd, 2, 5), QN_OK, "another node");
+    qn_hold_release(&hold[1]);
+    cr_assert_eq(qn_hold_take(&hold[1], other, 1, 5), QN_OK, "another group's");
+    qn_hold_release(&hold[1]);
+    cr_assert_eq(qn_hold_take(&hold[1], fd, 1, 6), QN_OK);
+    qn_hold_release(&hold[0]);
+    cr_assert_eq(qn_hold_take(&hold[0], fd, 1, 6), QN_EBUSY);
+    qn_hold_release(&hold[1]);
+    cr_assert_eq(qn_hold_take(&hold[0], fd, 1, 5), QN_OK, "none is held");
     qn_hold_release(&hold[0]);
     close(fd);
     close(other);
@@ -161,11 +183,14 @@ Test(hold, a_child_gives_back_what_its_parent_had)
     int status;
     char byte = 0;
     cr_assert_eq(pipe(go), 0);
-    cr_assert_eq(qn_hold_take(&hold[0], fd, 0), QN_OK);
+    cr_assert_eq(qn_hold_take(&hold[0], fd, 0, 1), QN_OK);
     pid_t pid = fork();
     if (pid == 0) {
         bool took = read(go[0], &byte, 1) == 1 &&
-                    qn_hold_take(&hold[1], fd, 0) == QN_OK && is_held(fd, 0);
+                    qn_hold_take(&hold[1], fd, 0, 1) == QN_OK &&
+                    qn_hold_is_own(&hold[1]) && !qn_hold_is_own(&hold[0]);
+        qn_hold_release(&hold[0]); /* the parent's */
+        took = took && is_held(fd, 0);
         qn_hold_release(&hold[1]);
         _exit(took && !is_held(fd, 0) ? 0 : 1);
     }

@@ -356,9 +356,53 @@ CASE(a_member_that_cannot_be_made_holds_nothing, .timeout = 10)
     qn_member_destroy(m);
 }
 
+static void *same_again(void *err)
+{
+    struct qn_member *m = NULL;
+    *(int *)err = qn_member_create(&m, &one.o);
+    QN_ASSERT(m == NULL);
+    return NULL;
+}
+
 static enum qn_liveness check(uint64_t incarnation)
 {
     return qn_liveness_check(one.commons, 0, incarnation);
+}
+
+/* In a thread of its own, or it would be refused as a second member. */
+CASE(a_second_one_of_an_incarnation_leaves_the_first_alive, .timeout = 10)
+{
+    struct qn_member *m = NULL;
+    pthread_t t;
+    int err = QN_OK;
+    one.o.incarnation = 2;
+    cr_assert_eq(qn_member_create(&m, &one.o), QN_OK);
+    for (; one.o.incarnation > 0; one.o.incarnation--) {
+        cr_assert_eq(pthread_create(&t, NULL, same_again, &err), 0);
+        cr_assert_eq(pthread_join(t, NULL), 0);
+        cr_assert_eq(err, QN_EBUSY);
+        cr_assert_eq(check(2), QN_LIVENESS_ALIVE);
+        cr_assert_not(is_free());
+    }
+    qn_member_destroy(m);
+    cr_assert_eq(check(2), QN_LIVENESS_DEAD);
+}
+
+CASE(a_child_that_destroys_what_it_has_inherited_ends_none, .timeout = 10)
+{
+    struct qn_member *m = NULL;
+    int status;
+    cr_assert_eq(qn_member_create(&m, &one.o), QN_OK);
+    pid_t pid = fork();
+    if (pid == 0) {
+        qn_member_destroy(m);
+        _exit(0);
+    }
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    cr_assert_eq(check(1), QN_LIVENESS_ALIVE);
+    cr_assert_not(is_free());
+    qn_member_destroy(m);
 }
 
 CASE(the_end_of_a_member_says_whether_it_was_intended, .timeout = 10)
