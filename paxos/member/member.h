@@ -124,6 +124,10 @@ struct qn_member_opts {
     uint64_t seats;       /* mask of nodes that have lanes from the beginning;
                              0: all. To another one they are allocated when it
                              is met or comes up */
+    uint64_t voters;      /* mask: they begin the group, node 0 among them, and
+                             the same in all incarnations; 0: all, the only way
+                             with the process acceptor. Others are made voters
+                             later (PROTOCOL.md 4.4) */
     uint64_t incarnation; /* of this member, never 0 */
     bool first;           /* the group begins with this incarnation */
     uint64_t seed;        /* of everything random */
@@ -204,8 +208,8 @@ void qn_member_meet_ended(struct qn_member *m, qn_node_t node,
  *  @param service  Copied.
  *  @param state    Copied; NULL: the service gets its state by itself, and all
  *                  messages of peers.
- *  @return QN_OK; QN_EAGAIN: a peer has no lanes for this node's seat yet;
- *          QN_EINVAL, QN_ENOMEM. Unless QN_OK: destroy the member. */
+ *  @return QN_OK; QN_EAGAIN: a peer has no lanes for this node's seat yet; as
+ *          qn_driver_create. Unless QN_OK: destroy the member. */
 int qn_member_start(struct qn_member *m, const struct qn_service *service,
                     const struct qn_member_state *state);
 

@@ -82,6 +82,7 @@ static struct qn_driver_opts driver_opts(struct qn_member *m, struct lent *l,
     return (struct qn_driver_opts){
         .self = o->self,
         .nodes = o->nodes,
+        .voters = o->voters,
         .incarnation = l->incarnation,
         .direct = m->peers.direct,
         .tree = m->peers.tree,

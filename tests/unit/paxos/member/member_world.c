@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/base/assert.h"
+#include "core/base/bits.h"
 #include "core/base/err.h"
 #include "tests/support/test.h"
 #include "transports/registry.h"
@@ -225,6 +226,7 @@ struct qn_member_opts world_opts(struct world *w, qn_node_t node,
         .self = node,
         .nodes = w->seats,
         .seats = seats_taken(w),
+        .voters = w->seats > WORLD_NODES ? qn_low_bits(WORLD_NODES) : 0,
         .incarnation = incarnation,
         .first = incarnation <= WORLD_NODES,
         .seed = incarnation,
@@ -278,20 +280,11 @@ static bool is_met(const struct world_life *l)
     return true;
 }
 
-/* Of a seat that is vacant at first: it ended before the group began. */
-static uint64_t incarnation_before(qn_node_t node)
-{
-    return node + 1;
-}
-
 /* The present ones of all nodes, and this node's own former incarnations. All
  * are there, and none comes or goes meanwhile. */
 static void meet(struct world_life *l)
 {
     const struct world *w = l->world;
-    for (qn_node_t i = WORLD_NODES; i < w->seats; i++) {
-        qn_member_meet_ended(l->member, i, incarnation_before(i));
-    }
     for (uint32_t i = 0; i < w->lives; i++) {
         const struct world_life *k = &w->life[i];
         const struct qn_member_peer p = peer_of(k);
@@ -462,10 +455,7 @@ static struct world_life *live(struct world *w, qn_node_t node)
 {
     cr_assert_lt(w->lives, WORLD_LIVES);
     struct world_life *l = &w->life[w->lives++];
-    *l = (struct world_life){
-        .world = w,
-        .node = node,
-        .incarnation = w->lives + (w->lives > WORLD_NODES ? QN_NODES_MAX : 0)};
+    *l = (struct world_life){.world = w, .node = node, .incarnation = w->lives};
     w->present[node] = l;
     return l;
 }

@@ -75,10 +75,10 @@ struct world {
     struct world_life life[WORLD_LIVES];
     uint32_t lives;
     struct world_life *present[QN_NODES_MAX]; /* NULL: a vacant seat */
-    uint32_t seats;                           /* 0: WORLD_NODES */
-    uint32_t command_bytes;                   /* of each; 0: 8 */
-    bool no_cut;           /* the state must not change while it is given */
-    qn_time_t lag_timeout; /* ns; 0: 10 s */
+    uint32_t seats;         /* 0: WORLD_NODES; more: memory acceptor */
+    uint32_t command_bytes; /* of each; 0: 8 */
+    bool no_cut;            /* the state must not change while it is given */
+    qn_time_t lag_timeout;  /* ns; 0: 10 s */
 };
 
 /** Commons and doorbells; then WORLD_NODES nodes, which meet. `lag_timeout`,

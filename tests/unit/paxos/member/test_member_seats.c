@@ -54,11 +54,13 @@ static uint64_t lanes_to_a_seat(void)
     return qn_member_needs(&s).seat;
 }
 
-static void join_and_go_on(bool memory_acceptor)
+/* Of five seats three are taken at first, by the voters. */
+Test(member_seats, a_newcomer_takes_a_vacant_seat_while_others_go_on,
+     .timeout = 60)
 {
     uint64_t before[WORLD_NODES];
     w.seats = SEATS;
-    world_begin(&w, "ump", memory_acceptor);
+    world_begin(&w, "ump", true);
     world_submit(&w, 1, 100);
     world_applied(&w, 100);
     for (qn_node_t i = 0; i < WORLD_NODES; i++) {
@@ -87,14 +89,6 @@ static void join_and_go_on(bool memory_acceptor)
     world_end(&w);
 }
 
-/* Of five seats three are taken at first. */
-Test(member_seats, a_newcomer_takes_a_vacant_seat_while_others_go_on,
-     .timeout = 60)
-{
-    join_and_go_on(true);
-    join_and_go_on(false);
-}
-
 /* ---- one member ---------------------------------------------------------- */
 
 static void begin_five(void)
@@ -116,14 +110,6 @@ CASE(a_seat_that_is_not_there_makes_no_member, .timeout = 10)
     cr_assert_eq(qn_member_create(&m, &one.o), QN_EINVAL);
 }
 
-/* Those of the seats that are vacant now. */
-static void forget_former_ones(struct qn_member *m)
-{
-    for (qn_node_t i = 3; i < one.world.seats; i++) {
-        qn_member_meet_ended(m, i, 1);
-    }
-}
-
 /* Started, with 1 and 2 as peers. */
 static struct qn_member *start(struct qn_outbox *peer[2])
 {
@@ -134,7 +120,6 @@ static struct qn_member *start(struct qn_outbox *peer[2])
         peer[i - 1] = one_outbox(m, i, i + 1);
         cr_assert_eq(one_meet(m, peer[i - 1], i, i + 1), QN_OK);
     }
-    forget_former_ones(m);
     cr_assert_eq(qn_member_start(m, &service, NULL), QN_OK);
     return m;
 }
@@ -186,7 +171,7 @@ CASE(a_newcomer_without_memory_for_its_lanes_is_told, .timeout = 10)
     cr_assert_eq(bytes_of(qn_member_outbox_fd(m)), bytes);
     cr_assert_eq(qn_member_peers(m), 6);
     cr_assert_not(qn_member_peer(m, 3, &p));
-    cr_assert_eq(p.incarnation, 1, "it was never there");
+    cr_assert_eq(p.incarnation, 0, "it was never there");
     cr_assert_eq(one_peer_up(m, o, 3, 4), QN_OK);
     cr_assert_gt(bytes_of(qn_member_outbox_fd(m)), bytes);
     cr_assert_eq(qn_member_peers(m), 14);
@@ -239,7 +224,7 @@ CASE(a_peer_is_present_when_it_has_lanes_for_this_member, .timeout = 10)
     cr_assert_eq(one_peer_up(m, o, 3, 4), QN_EAGAIN);
     cr_assert_eq(qn_member_peers(m), 6);
     cr_assert_not(qn_member_peer(m, 3, &p));
-    cr_assert_eq(p.incarnation, 1);
+    cr_assert_eq(p.incarnation, 0);
     cr_assert_eq(qn_outbox_seat(o, 0), QN_OK);
     cr_assert_eq(one_peer_up(m, o, 3, 4), QN_OK);
     qn_outbox_destroy(o);
@@ -250,12 +235,11 @@ CASE(a_member_starts_when_its_peers_have_lanes_for_it, .timeout = 10)
 {
     static const struct qn_service service;
     struct qn_member *m = NULL;
+    one.o.voters = 3;
     for (int seated = 0; seated < 2; seated++) {
         cr_assert_eq(qn_member_create(&m, &one.o), QN_OK);
         struct qn_outbox *o = one_outbox_seats(m, 1, 2, seated ? 3 : 1u << 1);
         cr_assert_eq(one_meet(m, o, 1, 2), QN_OK);
-        qn_member_meet_ended(m, 2, 1);
-        forget_former_ones(m);
         cr_assert_eq(qn_member_start(m, &service, NULL),
                      seated ? QN_OK : QN_EAGAIN);
         qn_member_destroy(m);
