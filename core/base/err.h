@@ -38,7 +38,8 @@
     X(ENOQUORUM, -10006, "no quorum of replicas")                              \
     X(EUNKNOWN, -10007, "the outcome is unknown")                              \
     X(EREMOVED, -10008, "this node was removed from the group")                \
-    X(EGONE, -10009, "no longer kept")
+    X(EGONE, -10009, "no longer kept")                                         \
+    X(EAPPLY, -10010, "a decided command cannot be applied")
 
 enum qn_err {
     QN_OK = 0,
