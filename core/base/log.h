@@ -27,4 +27,15 @@ void qn_log_set(qn_log_fn *fn, void *ctx, enum qn_log_level lowest);
 void qn_log(enum qn_log_level level, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/** Where the lines of one object go: to a callback of its own, each of them;
+ * or, without one (all zero), where those of the process go. `fn` is called in
+ * the object's thread, from inside its calls. */
+struct qn_log_sink {
+    qn_log_fn *fn;
+    void *ctx;
+};
+
+void qn_log_to(const struct qn_log_sink *to, enum qn_log_level level,
+               const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
 #endif

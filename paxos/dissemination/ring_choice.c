@@ -189,7 +189,7 @@ const char *qn_ring_choice_text(const struct qn_ring_choice *c, char *to)
         [QN_RING_IN_STEP] = "all are in step",
     };
     if (c->members != 0) {
-        snprintf(to, QN_RING_TEXT_MAX, "replica %u is %s",
+        snprintf(to, QN_RING_TEXT_MAX, "member %u is %s",
                  (unsigned)__builtin_ctzll(c->members), texts[c->reason]);
     } else {
         snprintf(to, QN_RING_TEXT_MAX, "%s", texts[c->reason]);

@@ -120,7 +120,7 @@ static inline bool qn_ring_choice_watches(const struct qn_ring_choice *c)
 bool qn_ring_choice_look(struct qn_ring_choice *c,
                          const struct qn_ring_facts *f, qn_time_t now);
 
-/** The reason in words: "replica 2 is behind". @param to  [QN_RING_TEXT_MAX]
+/** The reason in words: "member 2 is behind". @param to  [QN_RING_TEXT_MAX]
  *  filled. @return to. */
 const char *qn_ring_choice_text(const struct qn_ring_choice *c, char *to);
 

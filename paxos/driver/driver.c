@@ -79,9 +79,9 @@ static void out_need_snapshot(struct qn_driver *d, qn_slot_t slot)
     } else if (s->need_snapshot != NULL) {
         s->need_snapshot(s->ctx, slot);
     } else if (!d->need_snapshot) {
-        qn_log(QN_LOG_ERROR,
-               "replica %u: fell behind further than the log reaches",
-               d->o.self);
+        qn_log_to(&d->o.log, QN_LOG_ERROR,
+                  "member %u: fell behind further than the log reaches",
+                  d->o.self);
     }
     d->need_snapshot = true;
 }

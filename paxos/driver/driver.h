@@ -40,6 +40,7 @@
 
 #include "core/base/bits.h"
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/node.h"
 #include "core/place/outbox.h"
 #include "core/qp.h"
@@ -175,6 +176,8 @@ struct qn_driver_opts {
      *  NULL: that cannot happen. */
     void (*fence)(void *ctx);
     void *fence_ctx;
+    struct qn_log_sink log; /* where its lines go; each calls it "member" and
+                               its number */
     bool first; /* the group begins with this incarnation. Else it is a later
                    one, and `vote_record` holds its node's vote, or nothing if
                    it is the first one to take its seat */

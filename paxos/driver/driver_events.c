@@ -125,11 +125,11 @@ void qn_driver_ring_tell(struct qn_driver *d, bool ring)
     }
     n->ring_line = ring;
     n->ring_told = ring ? n->ring_told : d->now;
-    qn_log(QN_LOG_INFO,
-           "replica %u: decided batches go along the %s now: %s "
-           "(change %" PRIu64 ")",
-           d->o.self, ring ? "ring" : "tree", qn_ring_choice_text(c, why),
-           c->changes);
+    qn_log_to(&d->o.log, QN_LOG_INFO,
+              "member %u: decided batches go along the %s now: %s "
+              "(change %" PRIu64 ")",
+              d->o.self, ring ? "ring" : "tree", qn_ring_choice_text(c, why),
+              c->changes);
 }
 
 void qn_driver_note_ring(struct qn_driver *d, uint32_t arity)
@@ -204,24 +204,24 @@ static void given_tell(const struct qn_driver *d, qn_node_t n)
 {
     const struct qn_flow_member *m = &qn_onepaxos_flow(d->machine)->member[n];
     if (m->behind) {
-        qn_log(QN_LOG_WARN,
-               "replica %u: waits no longer for replica %u, which applies less "
-               "than 1/%u as fast as another and lacks %" PRIu64
-               " MiB (%" PRIu64
-               " slots): give it more processor time; it is waited for again "
-               "after %" PRIu64 " s, when it has caught up",
-               d->o.self, n, QN_FLOW_SLOW, m->at.bytes / MIB, m->slots,
-               (uint64_t)(m->pause / QN_S));
+        qn_log_to(
+            &d->o.log, QN_LOG_WARN,
+            "member %u: waits no longer for member %u, which applies less "
+            "than 1/%u as fast as another and lacks %" PRIu64 " MiB (%" PRIu64
+            " slots): give it more processor time; it is waited for again "
+            "after %" PRIu64 " s, when it has caught up",
+            d->o.self, n, QN_FLOW_SLOW, m->at.bytes / MIB, m->slots,
+            (uint64_t)(m->pause / QN_S));
         return;
     }
-    qn_log(QN_LOG_WARN,
-           "replica %u: waits no longer for replica %u, which lacks %" PRIu64
-           " MiB (%" PRIu64 " slots) and has applied %" PRIu64
-           " KiB in the last %" PRIu64
-           " ms: it takes a snapshot when it goes on, unless the log still "
-           "reaches back to it",
-           d->o.self, n, m->at.bytes / MIB, m->slots, m->bytes / 1024,
-           (uint64_t)((d->now - m->since) / QN_MS));
+    qn_log_to(&d->o.log, QN_LOG_WARN,
+              "member %u: waits no longer for member %u, which lacks %" PRIu64
+              " MiB (%" PRIu64 " slots) and has applied %" PRIu64
+              " KiB in the last %" PRIu64
+              " ms: it takes a snapshot when it goes on, unless the log still "
+              "reaches back to it",
+              d->o.self, n, m->at.bytes / MIB, m->slots, m->bytes / 1024,
+              (uint64_t)((d->now - m->since) / QN_MS));
 }
 
 static void change_tell(const struct qn_driver *d, qn_node_t n, bool awaited)
@@ -229,10 +229,10 @@ static void change_tell(const struct qn_driver *d, qn_node_t n, bool awaited)
     const struct qn_flow *f = qn_onepaxos_flow(d->machine);
     const struct qn_flow_member *m = &f->member[n];
     if (awaited) {
-        qn_log(QN_LOG_INFO,
-               "replica %u: waits for replica %u again, which lacks %" PRIu64
-               " MiB",
-               d->o.self, n, m->at.bytes / MIB);
+        qn_log_to(&d->o.log, QN_LOG_INFO,
+                  "member %u: waits for member %u again, which lacks %" PRIu64
+                  " MiB",
+                  d->o.self, n, m->at.bytes / MIB);
     } else if (m->given) { /* else it has ended */
         given_tell(d, n);
     }
@@ -248,13 +248,14 @@ static void held_tell(struct qn_driver *d, bool held)
     qn_store(&d->o.state->held, held ? (uint64_t)d->roles.cfg.index + 1 : 0,
              QN_RELAXED);
     if (held) {
-        qn_log(QN_LOG_WARN,
-               "replica %u: writes wait: a replica does not go on, and "
-               "min-replicas-to-write forbids to go on without it; continue or "
-               "end it",
-               d->o.self);
+        qn_log_to(
+            &d->o.log, QN_LOG_WARN,
+            "member %u: writes wait: a member does not go on, and "
+            "min-replicas-to-write forbids to go on without it; continue or "
+            "end it",
+            d->o.self);
     } else {
-        qn_log(QN_LOG_INFO, "replica %u: writes go on", d->o.self);
+        qn_log_to(&d->o.log, QN_LOG_INFO, "member %u: writes go on", d->o.self);
     }
 }
 

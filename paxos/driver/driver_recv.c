@@ -26,10 +26,10 @@ enum {
 static void peer_corrupt(struct qn_driver *d, qn_node_t from)
 {
     if (!d->peer[from].corrupt) {
-        qn_log(QN_LOG_ERROR,
-               "replica %u: malformed message from replica %u; its channel is "
-               "read no more",
-               d->o.self, from);
+        qn_log_to(&d->o.log, QN_LOG_ERROR,
+                  "member %u: malformed message from member %u; its channel is "
+                  "read no more",
+                  d->o.self, from);
         qn_driver_note(d, QN_EVENT_CORRUPT, from, d->positions.applied, 0);
     }
     d->peer[from].corrupt = true;

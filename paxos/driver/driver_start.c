@@ -40,20 +40,20 @@ static void record_say(const struct qn_driver *d, const struct survived *s)
 {
     bool maybe_vacant = d->o.voters != 0;
     if (d->non_voting && s->found) {
-        qn_log(QN_LOG_INFO,
-               "replica %u: its seat has no vote yet; it does not vote until "
-               "the others have agreed that it may",
-               d->o.self);
+        qn_log_to(&d->o.log, QN_LOG_INFO,
+                  "member %u: its seat has no vote yet; it does not vote until "
+                  "the others have agreed that it may",
+                  d->o.self);
     } else if (d->non_voting && maybe_vacant) {
-        qn_log(QN_LOG_INFO,
-               "replica %u: its seat has no voting record; it does not vote "
-               "until the others have agreed that it may",
-               d->o.self);
+        qn_log_to(&d->o.log, QN_LOG_INFO,
+                  "member %u: its seat has no voting record; it does not vote "
+                  "until the others have agreed that it may",
+                  d->o.self);
     } else if (d->non_voting) {
-        qn_log(QN_LOG_ERROR,
-               "replica %u: its voting record is damaged; it does not vote "
-               "until the others have agreed that it begins anew",
-               d->o.self);
+        qn_log_to(&d->o.log, QN_LOG_ERROR,
+                  "member %u: its voting record is damaged; it does not vote "
+                  "until the others have agreed that it begins anew",
+                  d->o.self);
     }
 }
 
@@ -134,8 +134,9 @@ void qn_driver_persist(struct qn_driver *d, const struct qn_vote *vote)
     }
     if (renewed) {
         d->non_voting = false;
-        qn_log(QN_LOG_INFO, "replica %u: votes again, from entry %u on",
-               d->o.self, vote->index);
+        qn_log_to(&d->o.log, QN_LOG_INFO,
+                  "member %u: votes again, from entry %u on", d->o.self,
+                  vote->index);
         /* release -> acquire in qn_driver_newest_epoch: no incarnation before
          * this one knew the entry below, so none has voted beyond it. */
         qn_store(&d->o.state->voted, vote->index - 1, QN_RELEASE);

@@ -38,8 +38,8 @@
  * are seen by the failure detector, or come by qn_member_peer_down, whichever
  * is first; `ended` is called once for each.
  *
- * It prints nothing, has no thread and no event loop, and knows no transport by
- * name.
+ * It prints nothing (`log`), has no thread and no event loop, and knows no
+ * transport by name.
  *
  * Threads: one per member, from qn_member_create on; that thread holds the
  * liveness word, and its end is the member's end (core/place/liveness.h). No
@@ -50,6 +50,7 @@
 #include <stdint.h>
 
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/device.h"
 #include "core/node.h"
 #include "core/qp.h"
@@ -168,6 +169,10 @@ struct qn_member_opts {
     uint32_t ring_from;
 
     struct qn_member_callbacks callbacks;
+    /** Lines of driver and state transfer, in the member's thread: `fn` may ask
+     *  what the member knows. Each calls a member "member" and its number.
+     *  Without it they go to the process's log (core/base/log.h). */
+    struct qn_log_sink log;
 };
 
 /* ---- begin and end ------------------------------------------------------- */

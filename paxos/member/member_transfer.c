@@ -73,7 +73,8 @@ int qn_member_transfer_begin(struct qn_member *m)
         .self = m->o.self,
         .nodes = m->o.nodes,
         .ops = qn_driver_transfer_ops(&m->transfer_ops),
-        .user = m->state.user};
+        .user = m->state.user,
+        .log = m->o.log};
     int err = qn_state_transfer_create(&m->transfer, &o);
     if (err == QN_OK) {
         acquaint(m);

@@ -142,10 +142,10 @@ static void fail(struct qn_state_transfer *r, const char *why, qn_time_t now)
     struct state_transfer_join *j = &r->join;
     char more[QN_RATE_LIMIT_TEXT];
     if (qn_rate_limit(&j->seldom, why, now, more)) {
-        qn_log(QN_LOG_INFO,
-               "replica %u: no snapshot from replica %u: %s (%llu chunks read)"
-               "%s",
-               r->o.self, j->donor, why, (unsigned long long)j->read, more);
+        qn_log_to(&r->o.log, QN_LOG_INFO,
+                  "member %u: no snapshot from member %u: %s (%llu chunks read)"
+                  "%s",
+                  r->o.self, j->donor, why, (unsigned long long)j->read, more);
     }
     j->failed++;
     (void)state_transfer_send(r, j->donor, TRANSFER_STOP, j->attempt, 0);
@@ -339,14 +339,15 @@ static void joined(struct qn_state_transfer *r, qn_time_t now)
     j->joined++;
     j->error = QN_OK;
     j->rounds = 0;
-    qn_log(QN_LOG_INFO,
-           "replica %u: installed a snapshot of slot %llu with %llu bytes from "
-           "replica %u "
-           "after %llu ms and %llu failed attempts",
-           r->o.self, (unsigned long long)j->library.resume.position,
-           (unsigned long long)j->reader.bytes, j->donor,
-           (unsigned long long)((now - j->began) / QN_MS),
-           (unsigned long long)j->failed);
+    qn_log_to(
+        &r->o.log, QN_LOG_INFO,
+        "member %u: installed a snapshot of slot %llu with %llu bytes from "
+        "member %u "
+        "after %llu ms and %llu failed attempts",
+        r->o.self, (unsigned long long)j->library.resume.position,
+        (unsigned long long)j->reader.bytes, j->donor,
+        (unsigned long long)((now - j->began) / QN_MS),
+        (unsigned long long)j->failed);
 }
 
 static qn_time_t install(struct qn_state_transfer *r, qn_time_t now)
@@ -358,7 +359,7 @@ static qn_time_t install(struct qn_state_transfer *r, qn_time_t now)
     }
     if (err != QN_OK && err != QN_ESTALE) {
         note_error(r, err, r->o.self);
-        fail(r, "it contradicts the state of this replica", now);
+        fail(r, "it contradicts the state of this member", now);
         return now;
     }
     if (err == QN_OK) {

@@ -62,6 +62,7 @@
  */
 
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "paxos/log/refbuf.h"
 #include "paxos/member/transfer/library_state.h"
 #include "paxos/member/transfer/state_transfer_chunk.h"
@@ -188,6 +189,7 @@ struct qn_state_transfer_opts {
     uint32_t rounds_max; /* rounds of all donors, in sequence, with an error of
                             a callback; 0: a joiner asks for ever */
     const struct qn_alloc *alloc; /* kept; NULL: qn_alloc_malloc */
+    struct qn_log_sink log;
     struct qn_state_transfer_ops ops;
     struct qn_state_transfer_user user;
 };

@@ -360,11 +360,11 @@ qn_time_t state_transfer_donor_turn(struct qn_state_transfer *r, qn_time_t now)
     if (waits_for_joiner(g) && state_transfer_silent(g->heard, now, &g->late)) {
         char more[QN_RATE_LIMIT_TEXT];
         if (qn_rate_limit(&g->seldom, "silent", now, more)) {
-            qn_log(QN_LOG_INFO,
-                   "replica %u: gave up its snapshot for replica %u, which "
-                   "stopped taking chunks (%llu of %llu sent)%s",
-                   r->o.self, g->to, (unsigned long long)g->taken,
-                   (unsigned long long)g->sent, more);
+            qn_log_to(&r->o.log, QN_LOG_INFO,
+                      "member %u: gave up its snapshot for member %u, which "
+                      "stopped taking chunks (%llu of %llu sent)%s",
+                      r->o.self, g->to, (unsigned long long)g->taken,
+                      (unsigned long long)g->sent, more);
         }
         give_up(r, TRANSFER_LATE); /* the joiner finds the message when it
                                     resumes */

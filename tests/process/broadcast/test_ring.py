@@ -75,7 +75,7 @@ def test_a_stopped_replica_ends_the_ring_and_writes_go_on():
             os.kill(q.pids()[other], signal.SIGCONT)
             c.close()
             ring_comes(q, arity)
-            assert q.logged("decided batches go along the tree now: replica"), \
+            assert q.logged("decided batches go along the tree now: member"), \
                 "no line says it"
             agree(q)
 

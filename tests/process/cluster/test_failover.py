@@ -105,7 +105,7 @@ def check_filled(q, count=2000):
 
 def awaited(q):
     """How often the log says that a replica is awaited again."""
-    return sum("waits for replica" in x for x in q.log_so_far().splitlines())
+    return sum("waits for member" in x for x in q.log_so_far().splitlines())
 
 
 def kill_role(acceptor, name, rounds=3):

@@ -105,7 +105,7 @@ def test_who_makes_no_progress_is_given_up_and_comes_back():
             check("writes", set(write(q, leader, 400)), {b"OK"})
             i = told(q)
             check("given up", int(i["replicas_given_up"]), 1)
-            lines = q.logged("waits no longer for replica %d" % stops)
+            lines = q.logged("waits no longer for member %d" % stops)
             check("one line", len(lines), 1)
             os.kill(pid, signal.SIGCONT)
             complete(q)
@@ -144,7 +144,7 @@ def test_a_slow_follower_is_given_up_and_comes_back():
             def given_up():
                 run_for_a_moment(q, slow, pid)
                 time.sleep(0.2)
-                return "waits no longer for replica %d, which applies less" \
+                return "waits no longer for member %d, which applies less" \
                     % slow in q.log_so_far()
             wait_until("it is given up as slow", given_up)
             check("awaited", fields(told(q), slow, "flow")["awaited"], "0")

@@ -318,7 +318,7 @@ Test(ring_choice, reasons_are_words)
     in_ring();
     cr_assert_str_eq(qn_ring_choice_text(&c, text), "all are in step");
     look(0, UINT64_C(1) << 63, 0);
-    cr_assert_str_eq(qn_ring_choice_text(&c, text), "replica 63 is suspected");
+    cr_assert_str_eq(qn_ring_choice_text(&c, text), "member 63 is suspected");
     for (int r = 0; r < QN_RING_REASONS; r++) {
         c.reason = (enum qn_ring_reason)r;
         cr_assert_lt(strlen(qn_ring_choice_text(&c, text)),

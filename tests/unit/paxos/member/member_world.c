@@ -1,6 +1,7 @@
 #include "tests/unit/paxos/member/member_world.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -58,6 +59,18 @@ static void on_resumed(void *ctx, qn_node_t node, qn_time_t timeout)
     pthread_mutex_lock(&l->world->lock);
     l->resumed |= UINT64_C(1) << node;
     pthread_cond_broadcast(&l->world->changed);
+    pthread_mutex_unlock(&l->world->lock);
+}
+
+static void on_line(void *ctx, enum qn_log_level level, const char *line)
+{
+    struct world_life *l = ctx;
+    char mine[32];
+    (void)level;
+    snprintf(mine, sizeof mine, "member %u: ", l->node);
+    QN_ASSERT(strncmp(line, mine, strlen(mine)) == 0);
+    pthread_mutex_lock(&l->world->lock);
+    l->snapshot_lines += strstr(line, "installed a snapshot") != NULL;
     pthread_mutex_unlock(&l->world->lock);
 }
 
@@ -426,6 +439,7 @@ static void *run(void *arg)
                                        .ctx = l};
     const struct qn_member_state state = world_state_of(l);
     o.callbacks.ctx = l;
+    o.log = (struct qn_log_sink){on_line, l};
     l->complete = o.first;
     QN_ASSERT(qn_member_create(&l->member, &o) == QN_OK);
     pthread_mutex_lock(&w->lock);
@@ -596,6 +610,7 @@ struct world_facts world_facts(struct world *w, qn_node_t node)
                                   .lags = l->lags,
                                   .messages = l->messages,
                                   .cuts = l->cuts,
+                                  .snapshot_lines = l->snapshot_lines,
                                   .leader = (qn_node_t)l->leader};
     pthread_mutex_unlock(&w->lock);
     return f;

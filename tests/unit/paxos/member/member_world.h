@@ -57,6 +57,7 @@ struct world_life {
     uint64_t installed;       /* snapshots */
     uint64_t lags;            /* told so often */
     uint64_t messages;        /* of the service */
+    uint64_t snapshot_lines;  /* logged, of installed snapshots */
     uint64_t deaths;          /* mask of nodes whose end it was told */
     uint64_t recorded;        /* flight recorders given */
     uint64_t resumed;         /* mask of nodes */
@@ -124,7 +125,7 @@ void world_speak(struct world *w, qn_node_t from, qn_node_t to);
 struct world_facts {
     struct world_state state;
     uint64_t deaths, recorded, resumed, installed, lags, messages;
-    uint64_t cuts;
+    uint64_t cuts, snapshot_lines;
     qn_node_t leader;
 };
 struct world_facts world_facts(struct world *w, qn_node_t node);

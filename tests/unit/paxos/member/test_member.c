@@ -5,6 +5,7 @@
  */
 #include "paxos/member/member.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
@@ -134,11 +135,20 @@ static bool has_message(const struct world_life *l)
     return l->messages != 0;
 }
 
+static void count_line(void *lines, enum qn_log_level level, const char *line)
+{
+    (void)level;
+    (void)line;
+    ++*(int *)lines;
+}
+
 /* What the old leader had is not in the new one's ring, so its next incarnation
  * gets a snapshot. It travels beside messages of the service. */
 Test(member, messages_of_a_state_transfer_do_not_reach_the_service,
      .timeout = 60)
 {
+    int lines = 0;
+    qn_log_set(count_line, &lines, QN_LOG_DEBUG);
     world_begin(&w, "ump", true);
     world_submit(&w, 0, 100);
     world_applied(&w, 100);
@@ -156,7 +166,10 @@ Test(member, messages_of_a_state_transfer_do_not_reach_the_service,
     expect_equal();
     cr_assert_eq(world_facts(&w, 0).messages, 1);
     cr_assert_eq(world_facts(&w, 0).lags, 0, "it has asked by itself");
+    cr_assert_eq(world_facts(&w, 0).snapshot_lines, 1);
     world_end(&w);
+    qn_log_set(NULL, NULL, QN_LOG_DEBUG);
+    cr_assert_eq(lines, 0, "they have a log of their own");
 }
 
 /* More than the others keep is decided while member 2 makes no turns. */
@@ -564,6 +577,36 @@ CASE(a_stopped_member_hears_no_more_of_peers, .timeout = 10)
     qn_outbox_destroy(next);
     qn_outbox_destroy(other);
     qn_member_destroy(m);
+}
+
+static void keep_line(void *kept, enum qn_log_level level, const char *line)
+{
+    (void)level;
+    snprintf(kept, 128, "%s", line);
+}
+
+/* Of a later incarnation, without a record: its driver says so. */
+CASE(what_a_driver_tells_goes_to_the_log_of_its_member, .timeout = 10)
+{
+    struct world_life life = {.world = &one.world};
+    const struct qn_service service = {.ctx = &life};
+    for (int own = 0; own < 2; own++) {
+        char process[128] = "", member[128] = "";
+        struct qn_member *m = NULL;
+        one.o.first = false;
+        one.o.incarnation++;
+        one.o.log.fn = own ? keep_line : NULL;
+        one.o.log.ctx = member;
+        qn_log_set(keep_line, process, QN_LOG_DEBUG);
+        cr_assert_eq(qn_member_create(&m, &one.o), QN_OK);
+        qn_member_meet_ended(m, 1, 1);
+        qn_member_meet_ended(m, 2, 1);
+        cr_assert_eq(qn_member_start(m, &service, NULL), QN_OK);
+        qn_log_set(NULL, NULL, QN_LOG_DEBUG);
+        cr_assert_eq(strncmp(own ? member : process, "member 0: ", 10), 0);
+        cr_assert_str_eq(own ? process : member, "");
+        qn_member_destroy(m);
+    }
 }
 
 /* Its marks of flow control are some bytes: none is divided by 0. */
