@@ -130,8 +130,9 @@ static qn_time_t ask_next(struct qn_state_transfer *r, qn_time_t now)
         return now;
     }
     j->phase = TRANSFER_READ;
-    j->heard = now;
-    j->late = false;
+    j->heard = j->came = now;
+    j->patience = QN_STATE_TRANSFER_SILENCE;
+    j->late = j->tired = false;
     j->read = j->taken = 0;
     return now + QN_STATE_TRANSFER_SILENCE;
 }
@@ -190,9 +191,20 @@ static void on_chunk(struct qn_state_transfer *r, struct qn_slice chunk,
     memcpy(to->bytes, chunk.data, chunk.len);
     to->len = chunk.len;
     j->pause = PAUSE;
+    j->heard = j->came = now;
+    j->late = j->tired = false;
+    (void)tell_taken(r);
+}
+
+/* A chunk will come. The donor's calls may take `call`, when it says nothing.
+ */
+static void on_keep(struct qn_state_transfer *r, uint64_t call, qn_time_t now)
+{
+    struct state_transfer_join *j = &r->join;
+    j->patience =
+        QN_STATE_TRANSFER_SILENCE + QN_MIN(call, QN_STATE_TRANSFER_CALL);
     j->heard = now;
     j->late = false;
-    (void)tell_taken(r);
 }
 
 void state_transfer_joiner_told(struct qn_state_transfer *r, qn_node_t from,
@@ -206,6 +218,8 @@ void state_transfer_joiner_told(struct qn_state_transfer *r, qn_node_t from,
     }
     if (h->kind == TRANSFER_CHUNK) {
         on_chunk(r, chunk, now);
+    } else if (h->kind == TRANSFER_KEEP) {
+        on_keep(r, h->arg, now);
     } else {
         const uint32_t why = (uint32_t)h->arg;
         const int err = why == TRANSFER_MEMORY ? QN_ENOMEM
@@ -300,6 +314,24 @@ static int read_one(struct qn_state_transfer *r, qn_time_t now)
     return err;
 }
 
+/* The donor says nothing, or that it goes on and nothing else. */
+static bool gives_up(struct qn_state_transfer *r, qn_time_t now)
+{
+    struct state_transfer_join *j = &r->join;
+    const char *why = NULL;
+    if (state_transfer_silent(j->heard, j->patience, now, &j->late)) {
+        why = "no message for too long";
+    } else if (state_transfer_silent(j->came, QN_STATE_TRANSFER_WAIT, now,
+                                     &j->tired)) {
+        note_error(r, QN_EAGAIN, j->donor);
+        why = "its state was not ready for too long";
+    }
+    if (why != NULL) {
+        fail(r, why, now);
+    }
+    return why != NULL;
+}
+
 static qn_time_t read_some(struct qn_state_transfer *r, qn_time_t now)
 {
     struct state_transfer_join *j = &r->join;
@@ -323,12 +355,12 @@ static qn_time_t read_some(struct qn_state_transfer *r, qn_time_t now)
     if (j->head != j->tail) {
         return err == QN_EAGAIN ? now + QN_MS : now;
     }
-    if (state_transfer_silent(j->heard, now, &j->late)) {
-        fail(r, "no message for too long", now);
+    if (gives_up(r, now)) {
         return now;
     }
-    qn_time_t at = told ? j->heard + QN_STATE_TRANSFER_SILENCE : now + QN_MS;
-    return j->late ? now : at;
+    qn_time_t at =
+        QN_MIN(j->heard + j->patience, j->came + QN_STATE_TRANSFER_WAIT);
+    return j->late || j->tired ? now : told ? at : now + QN_MS;
 }
 
 /* ---- installing ---- */
@@ -428,7 +460,7 @@ bool qn_state_transfer_on_message(struct qn_state_transfer *r, qn_node_t from,
 {
     struct state_transfer_head h;
     if (bytes.len == 0 || bytes.data[0] < TRANSFER_WANT ||
-        bytes.data[0] > TRANSFER_CHUNK) {
+        bytes.data[0] >= TRANSFER_KINDS) {
         return false;
     }
     if (bytes.len < sizeof h || from >= r->o.nodes) {
@@ -436,7 +468,8 @@ bool qn_state_transfer_on_message(struct qn_state_transfer *r, qn_node_t from,
     }
     memcpy(&h, bytes.data, sizeof h);
     struct qn_slice rest = {bytes.data + sizeof h, bytes.len - sizeof h};
-    if (h.kind == TRANSFER_CHUNK || h.kind == TRANSFER_REFUSE) {
+    if (h.kind == TRANSFER_CHUNK || h.kind == TRANSFER_REFUSE ||
+        h.kind == TRANSFER_KEEP) {
         state_transfer_joiner_told(r, from, &h, rest, now);
     } else {
         state_transfer_donor_told(r, from, &h, now);

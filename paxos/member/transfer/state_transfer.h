@@ -9,6 +9,7 @@
  *     joiner                                donor
  *       WANT {attempt, position,  ------->    `begin`: a cut of its state
  *             alone}
+ *       <-----------------------  KEEP {attempt, call}      ... not ready yet
  *       <-----------------------  CHUNK {attempt, chunk}    `next`; at most
  *       `read`                                              WINDOW not taken
  *       TAKEN {attempt, count}    ------->                  yet; taken: the
@@ -24,9 +25,10 @@
  *
  * A donor serves one joiner at a time, with at most QN_STATE_TRANSFER_GIVE
  * chunks per turn. A joiner asks the leader last. It asks another donor when
- * one refuses, dies, is silent for QN_STATE_TRANSFER_SILENCE or sends damaged
- * chunks. A joiner that has a state serves from it, and builds the new one
- * beside it: for that time it needs the memory of both.
+ * one refuses, dies, is silent for QN_STATE_TRANSFER_SILENCE (and what its user
+ * may take for a call), has no chunk for QN_STATE_TRANSFER_WAIT or sends
+ * damaged chunks. A joiner that has a state serves from it, and builds the new
+ * one beside it: for that time it needs the memory of both.
  *
  * Errors of callbacks: a donor whose `begin` or `next` fails refuses; a joiner
  * whose `read` or `finish` fails, or whose library refuses to resume, gives the
@@ -36,7 +38,7 @@
  * QN_ENOMEM of `next`, `read` and `finish` says that nothing has changed: the
  * call is repeated, for QN_STATE_TRANSFER_SILENCE.
  *
- * All messages travel by `tell`, and their first byte is one of 16 to 20:
+ * All messages travel by `tell`, and their first byte is one of 16 to 21:
  * qn_state_transfer_on_message says whether a message belongs to this module.
  *
  * How a member uses it (`x` is the state transfer; each name begins with
@@ -74,6 +76,12 @@
     6u /* chunks made in one turn of a donor; one, if it                       \
           has other things to do (throttle.h) */
 #define QN_STATE_TRANSFER_SILENCE ((qn_time_t)1000 * QN_MS)
+/** A donor that has nothing to send yet says as often that it goes on ... */
+#define QN_STATE_TRANSFER_KEEP    (QN_STATE_TRANSFER_SILENCE / 4)
+/** ... and is waited for no longer, for one chunk. */
+#define QN_STATE_TRANSFER_WAIT    ((qn_time_t)60 * QN_S)
+/** Longest `call` of a user. */
+#define QN_STATE_TRANSFER_CALL    ((qn_time_t)10 * QN_S)
 #define QN_STATE_TRANSFER_RETRY                                                \
     ((qn_time_t)200 * QN_MS) /* longest pause after all donors failed */
 /* Of both ends: the queue, the chunk under way, the library's state. */
@@ -102,17 +110,20 @@ struct qn_state_transfer_progress {
  * leader.
  */
 struct qn_state_transfer_user {
-    bool no_cut; /* the state must not change from `begin` to `end` */
+    bool no_cut;    /* the state must not change from `begin` to `end` */
+    qn_time_t call; /* ns that one call of `begin` or `next` may take; 0: far
+                       less than QN_STATE_TRANSFER_SILENCE;
+                       QN_STATE_TRANSFER_CALL at most. The joiner is told, and
+                       waits; but the donor's member makes no turn so long */
 
     /** True if the state is complete: this member can give it, and serves from
      *  it. */
     bool (*complete)(void *ctx);
 
     /** Begin a cut: the state is exactly as of `position`. @return QN_OK;
-     *  QN_EAGAIN: asked again in a millisecond; QN_ENOMEM; others: the joiner
-     *  is refused and asks another donor. A joiner that has waited for
-     *  QN_STATE_TRANSFER_SILENCE asks another one, too: so long `begin` and
-     *  `next` may take for what they say at last. */
+     *  QN_EAGAIN: asked again in a millisecond, for QN_STATE_TRANSFER_WAIT:
+     * then the joiner asks another donor; QN_ENOMEM; others: the joiner is
+     * refused, and does that at once. */
     int (*begin)(void *ctx, qn_slot_t position);
     /** The next part of the cut. @param bytes  [cap] filled. @param len Filled:
      *  1..cap. @return QN_OK; QN_ENOENT: there is no more; QN_EAGAIN: as of

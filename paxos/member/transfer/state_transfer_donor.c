@@ -87,7 +87,7 @@ static void failed(struct qn_state_transfer *r, int err)
 }
 
 static void on_want(struct qn_state_transfer *r, qn_node_t from,
-                    const struct state_transfer_head *h)
+                    const struct state_transfer_head *h, qn_time_t now)
 {
     struct state_transfer_donation *g = &r->donation;
     if (g->state != GIFT_NONE && g->to != from) {
@@ -102,6 +102,8 @@ static void on_want(struct qn_state_transfer *r, qn_node_t from,
     g->alone = h->alone != 0;
     g->least = h->arg;
     g->sent = g->taken = 0;
+    g->told = now; /* it has asked right now */
+    g->announced = r->o.user.call == 0;
 }
 
 void state_transfer_donor_told(struct qn_state_transfer *r, qn_node_t from,
@@ -110,7 +112,7 @@ void state_transfer_donor_told(struct qn_state_transfer *r, qn_node_t from,
 {
     struct state_transfer_donation *g = &r->donation;
     if (h->kind == TRANSFER_WANT) {
-        on_want(r, from, h);
+        on_want(r, from, h, now);
         return;
     }
     if (g->state == GIFT_NONE || g->to != from || g->attempt != h->attempt) {
@@ -166,6 +168,19 @@ static bool may_not_suspend(const struct qn_state_transfer *r)
            !r->o.ops.may_suspend(r->o.ops.ctx, r->donation.alone);
 }
 
+/* The joiner is to wait. @return false: there was no room for the message. */
+static bool say_keep(struct qn_state_transfer *r, qn_time_t now)
+{
+    struct state_transfer_donation *g = &r->donation;
+    if (state_transfer_send(r, g->to, TRANSFER_KEEP, g->attempt,
+                            r->o.user.call) != QN_OK) {
+        return false;
+    }
+    g->told = now;
+    g->announced = true;
+    return true;
+}
+
 /* The one place where a cut begins, unless it is refused. @return when to
  * continue. */
 static qn_time_t begin(struct qn_state_transfer *r, qn_time_t now)
@@ -178,6 +193,9 @@ static qn_time_t begin(struct qn_state_transfer *r, qn_time_t now)
     if (position < g->least) {
         give_up(r, TRANSFER_BEHIND);
         return QN_TIME_NEVER;
+    }
+    if (!g->announced && !say_keep(r, now)) {
+        return now + QN_MS;
     }
     int err = r->o.user.begin(r->o.user.ctx, position);
     if (err == QN_EAGAIN) {
@@ -261,7 +279,7 @@ static int make(struct qn_state_transfer *r, qn_time_t now)
 }
 
 /* @return true: sent. */
-static bool send_chunk(struct qn_state_transfer *r)
+static bool send_chunk(struct qn_state_transfer *r, qn_time_t now)
 {
     struct state_transfer_donation *g = &r->donation;
     const struct qn_slice bytes = {(const uint8_t *)&g->chunk,
@@ -271,6 +289,7 @@ static bool send_chunk(struct qn_state_transfer *r)
     }
     g->chunk_len = 0;
     g->sent++;
+    g->told = now;
     hold(r);
     if (all_sent(g)) {
         g->given++;
@@ -303,7 +322,7 @@ static qn_time_t give(struct qn_state_transfer *r, uint32_t most, qn_time_t now)
         if (err != QN_OK) {
             return err == QN_EAGAIN ? now + QN_MS : QN_TIME_NEVER;
         }
-        if (!send_chunk(r)) {
+        if (!send_chunk(r, now)) {
             g->stood_back = true;
             return now + QN_MS;
         }
@@ -335,7 +354,8 @@ static qn_time_t give_share(struct qn_state_transfer *r, qn_time_t now)
     return g->hurries ? at : QN_MAX(at, rested);
 }
 
-qn_time_t state_transfer_donor_turn(struct qn_state_transfer *r, qn_time_t now)
+/* A turn's share. @return when to continue. */
+static qn_time_t work(struct qn_state_transfer *r, qn_time_t now)
 {
     struct state_transfer_donation *g = &r->donation;
     if (g->state == GIFT_NONE) {
@@ -357,7 +377,9 @@ qn_time_t state_transfer_donor_turn(struct qn_state_transfer *r, qn_time_t now)
         anew(r);
         return QN_TIME_NEVER;
     }
-    if (waits_for_joiner(g) && state_transfer_silent(g->heard, now, &g->late)) {
+    if (waits_for_joiner(g) &&
+        state_transfer_silent(g->heard, QN_STATE_TRANSFER_SILENCE, now,
+                              &g->late)) {
         char more[QN_RATE_LIMIT_TEXT];
         if (qn_rate_limit(&g->seldom, "silent", now, more)) {
             qn_log_to(&r->o.log, QN_LOG_INFO,
@@ -371,4 +393,17 @@ qn_time_t state_transfer_donor_turn(struct qn_state_transfer *r, qn_time_t now)
         return QN_TIME_NEVER;
     }
     return g->late ? now : give_share(r, now);
+}
+
+qn_time_t state_transfer_donor_turn(struct qn_state_transfer *r, qn_time_t now)
+{
+    const struct state_transfer_donation *g = &r->donation;
+    qn_time_t at = work(r, now);
+    if (g->state == GIFT_NONE || waits_for_joiner(g)) {
+        return at;
+    }
+    if (now - g->told >= QN_STATE_TRANSFER_KEEP && !say_keep(r, now)) {
+        return now + QN_MS;
+    }
+    return QN_MIN(at, g->told + QN_STATE_TRANSFER_KEEP);
 }

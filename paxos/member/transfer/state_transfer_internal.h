@@ -21,6 +21,8 @@ enum {
     TRANSFER_TAKEN,     /* arg: chunks taken so far */
     TRANSFER_REFUSE,    /* arg: enum state_transfer_why */
     TRANSFER_CHUNK,     /* a chunk follows */
+    TRANSFER_KEEP,      /* donor: it goes on. arg: ns that one call may take */
+    TRANSFER_KINDS
 };
 
 enum state_transfer_why {
@@ -58,6 +60,8 @@ struct state_transfer_donation {
     uint64_t sent, taken; /* chunks */
     qn_time_t heard; /* of the joiner, or when it had nothing to say last */
     bool late;       /* silent for too long at the last look */
+    qn_time_t told;  /* when the joiner has heard something last */
+    bool announced;  /* it knows how long a call may take */
     struct qn_library_state library;
     struct qn_state_transfer_progress progress;
     uint32_t made;    /* chunks: the number of the next one */
@@ -93,7 +97,10 @@ struct state_transfer_join {
     uint64_t empty;  /* those that had no complete state, in this round */
     uint32_t attempt;
     qn_time_t heard, began;
+    qn_time_t patience; /* with the donor's silence, ns */
     bool late;
+    qn_time_t came; /* the last chunk */
+    bool tired;     /* it was long ago at the last look */
     uint64_t read;  /* chunks */
     uint64_t taken; /* as the donor was told */
     struct qn_chunk_reader reader;
@@ -138,13 +145,14 @@ static inline int state_transfer_send(struct qn_state_transfer *r, qn_node_t to,
                          (struct qn_slice){(const uint8_t *)&h, sizeof h});
 }
 
-/** True if the peer is silent since `heard`, at the second look only: between
- *  two turns this node itself may have been stalled, with messages waiting. */
-static inline bool state_transfer_silent(qn_time_t heard, qn_time_t now,
-                                         bool *late)
+/** True if `most` is over since the peer was heard, at the second look only:
+ *  between two turns this node itself may have been stalled, with messages
+ *  waiting. */
+static inline bool state_transfer_silent(qn_time_t heard, qn_time_t most,
+                                         qn_time_t now, bool *late)
 {
     bool again = *late;
-    *late = now - heard >= QN_STATE_TRANSFER_SILENCE && now > heard;
+    *late = now - heard >= most && now > heard;
     return again && *late;
 }
 

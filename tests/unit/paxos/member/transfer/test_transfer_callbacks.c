@@ -139,6 +139,116 @@ Test(transfer_callbacks, a_donor_that_is_asked_again_sleeps_a_millisecond)
     }
 }
 
+/* What a user prepares may take long: its donor says so. */
+Test(transfer_callbacks, a_donor_that_is_not_ready_for_10_s_is_waited_for)
+{
+    static const enum call call[] = {BEGIN, NEXT};
+    struct node *donor = &w.node[0];
+    for (uint32_t i = 0; i < 2; i++) {
+        world_begin(COUNT);
+        fail_at(donor, call[i], 1 + i, QN_EAGAIN, 1);
+        joins();
+        const qn_time_t since = w.now;
+        while (w.now - since < 10 * QN_S) {
+            world_step(0);
+        }
+        cr_assert_geq(donor->fail[TELL].calls, 39, "four times a second");
+        cr_assert_leq(donor->fail[TELL].calls, 45, "and no more");
+        cr_assert_eq(status_of(joiner).attempts, 1);
+        donor->fail[call[i]].at = 0;
+        run_until_joined(joiner, LONG);
+        expect_same(joiner, &w.node[1]);
+        cr_assert_eq(status_of(joiner).attempts, 1);
+        world_end();
+    }
+}
+
+Test(transfer_callbacks, a_donor_that_is_never_ready_costs_a_minute)
+{
+    static const enum call call[] = {BEGIN, NEXT};
+    struct node *donor = &w.node[0];
+    for (uint32_t i = 0; i < 2; i++) {
+        world_begin(COUNT);
+        fail_at(donor, call[i], 1, QN_EAGAIN, 1);
+        joins();
+        const qn_time_t since = w.now;
+        while (status_of(joiner).attempts < 2) {
+            world_step(0);
+        }
+        cr_assert_geq(w.now - since, QN_STATE_TRANSFER_WAIT);
+        cr_assert_leq(w.now - since, QN_STATE_TRANSFER_WAIT + 50 * QN_MS);
+        cr_assert_eq(status_of(joiner).error, QN_EAGAIN);
+        cr_assert_eq(status_of(joiner).error_node, donor->self);
+        cr_assert_leq(donor->fail[TELL].calls, 245, "four times a second");
+        run_until_joined(joiner, LONG); /* from the other one */
+        expect_same(joiner, &w.node[1]);
+        cr_assert(!donor->cuts, "it was told");
+        world_end();
+    }
+}
+
+/* Each chunk may take a minute. */
+Test(transfer_callbacks, a_donor_that_is_ready_now_and_then_is_waited_for)
+{
+    struct node *donor = &w.node[0];
+    world_begin(COUNT);
+    joins();
+    const qn_time_t since = w.now;
+    for (uint32_t n = 1; status_of(joiner).joined == 0; n++) {
+        fail_at(donor, NEXT, 2, QN_EAGAIN, 1);
+        for (uint32_t i = 0; i < 20000 && status_of(joiner).joined == 0; i++) {
+            world_step(0);
+        }
+        donor->fail[NEXT].calls = 0; /* one more */
+        cr_assert_lt(n, 20);
+    }
+    cr_assert_gt(w.now - since, QN_STATE_TRANSFER_WAIT);
+    cr_assert_eq(status_of(joiner).attempts, 1);
+    expect_same(joiner, &w.node[1]);
+    world_end();
+}
+
+/* Its one thread is in a call: it says nothing, and was to take no longer. What
+ * a user says beyond QN_STATE_TRANSFER_CALL is cut. */
+static void call_takes(qn_time_t said, qn_time_t waited)
+{
+    struct node *donor = &w.node[0];
+    w.call = said;
+    world_begin(COUNT);
+    fail_at(donor, BEGIN, 1, QN_EAGAIN, 0);
+    joins();
+    while (donor->fail[BEGIN].calls == 0) {
+        world_step(0);
+    }
+    donor->stopped = true; /* as if it were in there */
+    const qn_time_t since = w.now;
+    while (w.now - since < waited) {
+        world_step(0);
+    }
+    cr_assert_eq(status_of(joiner).attempts, 1);
+    donor->stopped = false;
+    while (status_of(joiner).chunks == 0) {
+        world_step(0);
+    }
+    donor->stopped = true;
+    const qn_time_t stop = w.now;
+    while (status_of(joiner).attempts == 1) {
+        world_step(0);
+    }
+    cr_assert_geq(w.now - stop, waited + QN_STATE_TRANSFER_SILENCE / 2);
+    cr_assert_leq(w.now - stop, waited + QN_STATE_TRANSFER_SILENCE + 9 * QN_MS);
+    donor->stopped = false;
+    run_until_joined(joiner, LONG);
+    expect_same(joiner, &w.node[1]);
+    world_end();
+}
+
+Test(transfer_callbacks, a_call_may_take_as_long_as_its_user_has_said)
+{
+    call_takes(3 * QN_S, 3 * QN_S);
+    call_takes(10 * QN_STATE_TRANSFER_CALL, QN_STATE_TRANSFER_CALL);
+}
+
 /* It has taken all that was sent: the donor waits for its own user. When there
  * is more, a second of silence begins anew. */
 Test(transfer_callbacks, a_joiner_that_lacks_no_chunk_is_not_given_up)

@@ -263,6 +263,7 @@ static int member_make(struct node *n, struct qn_state_transfer **x)
                                                      .release = release,
                                                      .ctx = n},
                                              .user = {.no_cut = w.no_cut,
+                                                      .call = w.call,
                                                       .complete = complete,
                                                       .begin = begin,
                                                       .next = next,
@@ -285,6 +286,7 @@ void world_begin(uint32_t count)
 {
     w = (struct world){.no_cut = w.no_cut,
                        .rounds_max = w.rounds_max,
+                       .call = w.call,
                        .slots = 100,
                        .now = QN_MS,
                        .damage = -1};
@@ -323,6 +325,7 @@ void world_end(void)
     cr_assert_eq(w.blocks, 0);
     w.no_cut = false;
     w.rounds_max = 0;
+    w.call = 0;
 }
 
 void loses_all(struct node *n)

@@ -73,6 +73,7 @@ extern struct world {
     /* Set before world_begin: */
     bool no_cut;
     uint32_t rounds_max;
+    qn_time_t call; /* ns that a call may take, as its user says */
 } w;
 
 /** All members hold a toy of `count` numbers. End frees all, and checks that
