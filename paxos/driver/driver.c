@@ -357,6 +357,9 @@ bool qn_driver_flush(struct qn_driver *d, qn_time_t now)
 {
     const struct qn_input tick = {.kind = QN_IN_TICK};
     qn_driver_time(d, now);
+    if (d->now >= d->order.ask_at) {
+        qn_driver_order_look(d);
+    }
     do {
         d->again = false;
         qn_driver_step(d, &tick);
@@ -409,6 +412,7 @@ bool qn_driver_pending(struct qn_driver *d)
 qn_time_t qn_driver_deadline(const struct qn_driver *d)
 {
     qn_time_t at = QN_MIN(d->machine_deadline, d->positions.heartbeat_at);
+    at = QN_MIN(at, d->order.ask_at);
     at = QN_MIN(at, qn_dissemination_deadline(&d->dissemination));
     return QN_MIN(at, qn_ring_choice_deadline(&d->ring_choice));
 }

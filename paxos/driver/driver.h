@@ -215,14 +215,32 @@ enum qn_driver_reason {
     QN_REASON_ORDER      /* the program appointed another leader */
 };
 
+/** A change of the voters, ordered by the program (qn_driver_change). */
+struct qn_driver_change {
+    qn_node_t node;
+    uint64_t inc; /* of the node: of the newcomer; or the one that is removed */
+    bool votes;   /* it is to be a voter; or a member no more */
+    bool forced;  /* though the voters' living are no majority then, or fewer
+                     followers are left than min-replicas-to-write */
+};
+
+enum qn_change_state {
+    QN_CHANGE_NONE,    /* none was ordered here */
+    QN_CHANGE_PENDING, /* a leader is asked */
+    QN_CHANGE_DONE,    /* the utility log says so */
+    QN_CHANGE_REFUSED  /* status.change_error says why */
+};
+
 struct qn_driver_status {
     enum qn_role role; /* of this node */
     uint64_t epoch;
     qn_node_t leader, acceptor; /* of the epoch; equal: memory acceptor */
     uint64_t alive;             /* mask of nodes believed alive */
-    uint64_t voters;    /* mask: of the next entry of the utility log; none if
-                           this node knows no entry yet */
-    bool is_voter;      /* this node is among them */
+    uint64_t voters; /* mask: of the next entry of the utility log; none if
+                        this node knows no entry yet */
+    bool is_voter;   /* this node is among them */
+    enum qn_change_state change; /* the last one that was ordered here ... */
+    int change_error;            /* ... REFUSED: why (qn_driver_change) */
     uint64_t in_sync;   /* mask of voters with which nothing that was decided
                            is lost, if all others end. Process acceptor: the
                            leader and the acceptor; both are needed */
@@ -272,7 +290,8 @@ void qn_driver_destroy(struct qn_driver *d);
  *  copied, those of a long one into the arena. *seq filled with its sequence.
  *  It will be applied once, or the group ends.
  *  @return QN_OK; QN_EAGAIN: no qn_driver_room, nothing was started, try again
- *  after a turn; QN_EMSGSIZE above the largest command; QN_ENOMEM. */
+ *  after a turn; QN_EMSGSIZE above the largest command; QN_ENOMEM;
+ *  QN_EREMOVED: qn_driver_removed. */
 int qn_driver_submit(struct qn_driver *d, const struct qn_slice *parts,
                      uint32_t count, uint64_t *seq);
 
@@ -480,6 +499,39 @@ void qn_driver_suspect(struct qn_driver *d, uint64_t peers, qn_time_t now);
  * epoch has changed. It may fail as any proposal may; look at the status.
  */
 void qn_driver_lead(struct qn_driver *d, qn_node_t heir, qn_time_t now);
+
+/**
+ * A node is to become a voter, or to be a member no more (memory acceptor,
+ * PROTOCOL.md 4.4). The order goes to the leader, whichever node that is, from
+ * the next flush on, until the outcome is known: see `change` of the status. A
+ * leader that is to be removed has another voter lead first. It may be given
+ * again at any time, in any node: what is so already is done.
+ *
+ * @param c  Copied. Of a node that has ended the last incarnation is named.
+ * @return QN_OK: it is pending; QN_EBUSY: another one is, here; QN_ENOSYS:
+ *         process acceptor; QN_EINVAL: no such node, or no incarnation;
+ *         QN_EREMOVED: this node is no member any more.
+ *
+ * A refused one has not begun, and changes nothing. Its reason:
+ *   QN_EAGAIN     the newcomer is not in sync yet, does not live, or is not
+ *                 known to the leader; or no voter is in sync that could lead
+ *                 instead of the one that is removed. It was asked for 5 s
+ *   QN_EBUSY      another change is under way at the leader
+ *   QN_ENOQUORUM  the living voters would be no majority
+ *   QN_EPERM      fewer followers than min-replicas-to-write would be left
+ *   QN_ESTALE     the seat has a later incarnation
+ *   QN_EINVAL     no voter would be left
+ *   QN_EREMOVED   this node was removed meanwhile
+ *   QN_ENOTLEADER, QN_ETIMEDOUT  no leader has answered, or the entry has not
+ *                 come, for 5 s: it may still be done
+ */
+int qn_driver_change(struct qn_driver *d, const struct qn_driver_change *c,
+                     qn_time_t now);
+
+/** This incarnation was removed: it is a member no more, for ever. Submit says
+ *  QN_EREMOVED; whether what was submitted before is applied by the others is
+ *  not known here. */
+bool qn_driver_removed(const struct qn_driver *d);
 
 /** Where states are said in messages: how often the peer has said its own. It
  *  answers soon while this node waits for it (qn_driver_waits_for): signs of

@@ -41,6 +41,12 @@
  *  reason. */
 #define QN_DRIVER_SOON            ((qn_time_t)100 * QN_MS)
 
+/** An order is asked again; it is given up; another node is told again to lead.
+ */
+#define QN_DRIVER_ORDER_AGAIN ((qn_time_t)10 * QN_MS)
+#define QN_DRIVER_ORDER_MAX   ((qn_time_t)5 * QN_S)
+#define QN_DRIVER_LEAD_AGAIN  ((qn_time_t)250 * QN_MS)
+
 /** Between two lines that say that a ring was left, at least. */
 #define QN_DRIVER_RING_TELL ((qn_time_t)10 * QN_S)
 /** Rings of ended incarnations that are remembered, at most. The accept
@@ -81,6 +87,17 @@ struct qn_driver_roles {
     uint64_t lost_inc;            /* ... and its incarnation */
     qn_time_t changed_at;         /* time of the last change */
     uint64_t relieved; /* epoch whose leader is to be relieved, + 1; 0: none */
+};
+
+/** A change of the voters that the program has ordered here (driver_change.c).
+ */
+struct qn_driver_order {
+    struct qn_driver_change change;
+    enum qn_change_state state;
+    int error;         /* PENDING: what it would end with now; else as it has */
+    qn_time_t ask_at;  /* the leader, again; or QN_TIME_NEVER */
+    qn_time_t until;   /* then it is given up */
+    qn_time_t lead_at; /* leader: an heir is told again not before */
 };
 
 /** STATE: what this node has said, and is to say (driver_state.c). */
@@ -132,6 +149,7 @@ struct qn_driver {
     struct qn_driver_roles roles;
     struct qn_driver_noted noted;
     struct qn_driver_talk talk;
+    struct qn_driver_order order;
     struct qn_outbox_state *told; /* [nodes] what peers have said in STATE;
                                      NULL: their outboxes are read */
     qn_a64 own_index;             /* the read index, if no node shares one */
@@ -270,6 +288,20 @@ uint64_t qn_driver_living(const struct qn_driver *d);
 /** The incarnation that the newest entry names as the acceptor lives, as far as
  *  this node knows. */
 bool qn_driver_acceptor_lives(const struct qn_driver *d);
+
+/** Mask of those `voters` with which nothing that was decided is lost, if all
+ *  others end. */
+uint64_t qn_driver_in_sync(const struct qn_driver *d, uint64_t voters);
+
+/* ---- driver_change.c ----------------------------------------------------- */
+
+/** An order is pending, and its time has come: is it done? Else the leader is
+ *  asked. */
+void qn_driver_order_look(struct qn_driver *d);
+
+/** ORDER or TAKEN of a peer. @return false: it cannot be of this group. */
+bool qn_driver_order_take(struct qn_driver *d, qn_node_t from,
+                          const struct qn_msg *m);
 
 /* ---- driver_positions.c -------------------------------------------------- */
 

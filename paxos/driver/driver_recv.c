@@ -48,7 +48,8 @@ static void epoch_heard(struct qn_driver *d, qn_node_t from, qn_epoch_t epoch)
 /* Kinds that the machine does not get as they are. */
 #define NOT_GIVEN                                                              \
     (UINT64_C(1) << QN_MSG_LEARN | UINT64_C(1) << QN_MSG_BEAT |                \
-     UINT64_C(1) << QN_MSG_STATE)
+     UINT64_C(1) << QN_MSG_STATE | UINT64_C(1) << QN_MSG_ORDER |               \
+     UINT64_C(1) << QN_MSG_TAKEN)
 
 static void take_aside(struct qn_driver *d, qn_node_t from,
                        const struct qn_msg *m)
@@ -56,6 +57,13 @@ static void take_aside(struct qn_driver *d, qn_node_t from,
     if (m->kind == QN_MSG_LEARN) {
         peer_corrupt(d, from); /* it comes down the tree, and is judged there */
         return;
+    }
+    if (m->kind == QN_MSG_ORDER || m->kind == QN_MSG_TAKEN) {
+        qn_driver_note_msg(d, QN_EVENT_GOT, from, m);
+        if (!qn_driver_order_take(d, from, m)) {
+            peer_corrupt(d, from);
+            return;
+        }
     }
     if (m->kind == QN_MSG_STATE) {
         qn_driver_state_take(d, from, m);

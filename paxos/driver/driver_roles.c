@@ -249,6 +249,9 @@ void qn_driver_roles(struct qn_driver *d)
     bool begin = d->roles.ul_len == 0;
     QN_ASSERT(qn_utility_len(u) >= d->roles.ul_len);
     d->roles.ul_len = qn_utility_len(u);
+    if (d->order.state == QN_CHANGE_PENDING) {
+        d->order.ask_at = d->now; /* it may be done, or another node leads */
+    }
     if (e == NULL || (!begin && e->index == old.index)) {
         return;
     }
@@ -296,11 +299,11 @@ uint64_t qn_driver_waits_for(const struct qn_driver *d)
 {
     struct qn_onepaxos_status st;
     uint64_t mask = 0;
-    if (d->o.nodes == 1) {
+    if (d->o.nodes == 1 || qn_driver_removed(d)) {
         return 0;
     }
     qn_onepaxos_status(d->machine, &st);
-    if (st.unapplied != 0) {
+    if (st.unapplied != 0 || d->order.state == QN_CHANGE_PENDING) {
         mask |= qn_driver_bit(d->roles.cfg.leader);
     }
     if (acceptor_needed(d, &st)) {
@@ -369,7 +372,7 @@ static uint64_t in_sync_memory(const struct qn_driver *d, uint64_t voters)
     return mask;
 }
 
-static uint64_t in_sync(const struct qn_driver *d, uint64_t voters)
+uint64_t qn_driver_in_sync(const struct qn_driver *d, uint64_t voters)
 {
     if (d->memory) {
         return in_sync_memory(d, voters);
@@ -396,7 +399,9 @@ void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out)
         .alive = qn_driver_living(d),
         .voters = st.voters,
         .is_voter = (st.voters & qn_driver_bit(d->o.self)) != 0,
-        .in_sync = in_sync(d, st.voters),
+        .in_sync = qn_driver_in_sync(d, st.voters),
+        .change = d->order.state,
+        .change_error = d->order.error,
         .failovers = d->roles.failovers,
         .reason = d->roles.reason,
         .lost = d->roles.lost,

@@ -90,7 +90,8 @@ static bool is_question(const struct qn_msg *m)
 {
     return m->kind == QN_MSG_PREPARE || m->kind == QN_MSG_SEAL ||
            m->kind == QN_MSG_FETCH || m->kind == QN_MSG_U_PREPARE ||
-           m->kind == QN_MSG_U_ACCEPT || m->kind == QN_MSG_U_NEED;
+           m->kind == QN_MSG_U_ACCEPT || m->kind == QN_MSG_U_NEED ||
+           m->kind == QN_MSG_ORDER || m->kind == QN_MSG_TAKEN;
 }
 
 void qn_driver_learned(struct qn_driver *d, qn_slot_t slot)

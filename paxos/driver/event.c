@@ -118,6 +118,8 @@ static const char *const messages[QN_MSG_KINDS] = {
     [QN_MSG_STATE] = "STATE",
     [QN_MSG_READ_INDEX] = "READ_INDEX",
     [QN_MSG_READ_AT] = "READ_AT",
+    [QN_MSG_ORDER] = "ORDER",
+    [QN_MSG_TAKEN] = "TAKEN",
 };
 
 /* A line that grows; what does not fit (it does) is cut. */

@@ -128,6 +128,16 @@ static const struct format formats[QN_MSG_KINDS] = {
                         0,
                         BODY_NONE,
                         {F(read_at.number), F(read_at.inc)}},
+    [QN_MSG_ORDER] = {"ORDER",
+                      0,
+                      BODY_NONE,
+                      {F(order.inc), F(order.node), F(order.what),
+                       F(order.forced)}},
+    [QN_MSG_TAKEN] = {"TAKEN",
+                      0,
+                      BODY_NONE,
+                      {F(order.inc), F(order.node), F(order.what),
+                       F(order.error)}},
     [QN_MSG_STATE] = {"STATE", 0, BODY_STATE, {{0, 0, 0, 0}}},
 };
 
@@ -276,6 +286,12 @@ static bool fields_sane(const struct qn_msg *m)
         return m->read_index.origin < QN_NODES_MAX && m->read_index.number != 0;
     case QN_MSG_READ_AT:
         return m->read_at.number != 0;
+    case QN_MSG_ORDER:
+        return m->order.node < QN_NODES_MAX && m->order.what < QN_ORDERS &&
+               m->order.forced <= 1;
+    case QN_MSG_TAKEN:
+        return m->order.node < QN_NODES_MAX && m->order.what < QN_ORDERS &&
+               m->order.error <= INT32_MAX;
     case QN_MSG_SNAP:
         return m->snap.part < QN_SNAP_PARTS;
     default:

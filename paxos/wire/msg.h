@@ -61,7 +61,7 @@
 
 /** Version of all that the nodes of one group send or show each other:
  *  messages, batches, entries of the utility log, records, rings. */
-#define QN_MSG_VERSION 8u
+#define QN_MSG_VERSION 9u
 
 enum qn_msg_kind {
     QN_MSG_REQUEST = 1, /* origin -> leader; slot = first sequence. No body:
@@ -94,6 +94,9 @@ enum qn_msg_kind {
                         known; body: the sender's state. For the driver */
     QN_MSG_READ_INDEX, /* origin -> leader -> acceptor: epoch of the leader */
     QN_MSG_READ_AT,    /* acceptor -> origin: epoch, slot = acc_hi */
+    QN_MSG_ORDER,      /* member -> leader: add or remove a voter; leader ->
+                          all: that node is to lead instead. For the driver */
+    QN_MSG_TAKEN, /* leader -> member: what became of its order; likewise */
     QN_MSG_KINDS,
     /* No messages: the codec says QN_ECORRUPT to each of these numbers. */
     QN_MSG_ASK = 34, /* in use, outside the codec: first byte of what the driver
@@ -112,6 +115,13 @@ enum qn_msg_flag {
     QN_MSG_MANY = 1u << 5,  /* LEARN: alive has 8 bytes; else one */
     QN_MSG_BRIEF = 1u << 6, /* the header has 11 bytes */
     QN_MSG_FIRST = 1u << 7, /* LEARN: alive are the first nodes, this many */
+};
+
+enum qn_order {
+    QN_ORDER_ADD,    /* the node is to vote */
+    QN_ORDER_REMOVE, /* it is to be a member no more */
+    QN_ORDER_LEAD,   /* it is to lead */
+    QN_ORDERS,
 };
 
 enum qn_snap_part {
@@ -185,6 +195,14 @@ struct qn_msg {
             uint64_t number;
             uint64_t inc;
         } read_at;
+        struct {
+            uint64_t inc;   /* of the node */
+            uint8_t node;   /* that the order is about */
+            uint8_t what;   /* enum qn_order */
+            uint8_t forced; /* ORDER: 0 or 1 */
+            uint32_t error; /* TAKEN: 0, or the negated error (core/base/err.h)
+                             */
+        } order;
         struct {
             struct qn_ballot bal;  /* U_REJECT: the promised one */
             struct qn_ballot vbal; /* U_PROMISE: that of the body */

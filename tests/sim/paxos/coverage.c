@@ -39,6 +39,8 @@ static bool message_needed(uint32_t kind, bool memory)
     case QN_MSG_SNAP_REQ:
     case QN_MSG_SNAP:
     case QN_MSG_STATE: /* the driver's */
+    case QN_MSG_ORDER:
+    case QN_MSG_TAKEN:
         return false;
     case QN_MSG_ACCEPT:
     case QN_MSG_ACCEPTED:

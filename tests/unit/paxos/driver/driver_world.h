@@ -178,6 +178,21 @@ bool world_settled(const struct world *w);
  *  mapped it, and applied what it does not keep? As the world sees it. */
 bool world_in_sync(const struct world *w, qn_node_t i);
 
+/* Voters that come and go. Memory acceptor. */
+
+/** A group of those voters, in so many seats, has begun. */
+struct world *world_seats(uint32_t nodes, uint64_t voters);
+/** The present incarnation of a node is to be a voter, or is removed. */
+struct qn_driver_change world_change(const struct world *w, qn_node_t node,
+                                     bool votes);
+/** `at` gets the order. @return as qn_driver_change. */
+int world_order(struct world *w, qn_node_t at,
+                const struct qn_driver_change *c);
+int world_order_of(struct world *w, qn_node_t at, qn_node_t node, bool votes);
+/** Rounds until the order that `at` has is done; then these are the voters. */
+void world_ordered(struct world *w, qn_node_t at, uint64_t voters);
+void world_becomes_voter(struct world *w, qn_node_t node);
+
 /* What most stories need. */
 
 /** A world that has begun, with its defaults. */

@@ -240,3 +240,53 @@ bool world_in_sync(const struct world *w, qn_node_t i)
            m->slot + 1 >= qn_ring_lo(&l->ring) &&
            qn_driver_ring(m->driver, l->node, l->inc) != NULL;
 }
+
+/* ---- voters that come and go ----------------------------------------------
+ */
+
+struct world *world_seats(uint32_t nodes, uint64_t voters)
+{
+    struct world *w = world_make(nodes, true);
+    w->voters = voters;
+    world_start(w);
+    return w;
+}
+
+struct qn_driver_change world_change(const struct world *w, qn_node_t node,
+                                     bool votes)
+{
+    return (struct qn_driver_change){
+        .node = node, .inc = w->member[node].inc, .votes = votes};
+}
+
+int world_order(struct world *w, qn_node_t at, const struct qn_driver_change *c)
+{
+    return qn_driver_change(w->member[at].driver, c, w->now);
+}
+
+int world_order_of(struct world *w, qn_node_t at, qn_node_t node, bool votes)
+{
+    const struct qn_driver_change c = world_change(w, node, votes);
+    return world_order(w, at, &c);
+}
+
+void world_ordered(struct world *w, qn_node_t at, uint64_t voters)
+{
+    for (int r = 0; r < 5000 && world_status(w, at).change == QN_CHANGE_PENDING;
+         r++) {
+        world_rounds(w, 1);
+    }
+    cr_assert_eq(world_status(w, at).change, QN_CHANGE_DONE, "%s",
+                 qn_strerror(world_status(w, at).change_error));
+    cr_assert_eq(world_status(w, at).voters, voters);
+}
+
+void world_becomes_voter(struct world *w, qn_node_t node)
+{
+    uint64_t before = world_status(w, node).voters;
+    cr_assert_eq(world_order_of(w, node, node, true), QN_OK);
+    world_ordered(w, node, before | qn_driver_bit(node));
+    world_rounds(w, 20);
+    cr_assert(world_status(w, node).is_voter);
+    cr_assert_not(world_status(w, node).non_voting);
+}

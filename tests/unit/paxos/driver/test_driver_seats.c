@@ -1,41 +1,17 @@
 /*
- * Groups with vacant seats: processes take them, become voters, and are voters
- * no more (PROTOCOL.md 4.4). Memory acceptor.
+ * Groups with vacant seats, and processes that take them (PROTOCOL.md 4.4).
+ * Memory acceptor.
  */
 #include "paxos/driver/driver_internal.h"
 #include "paxos/driver/vote_record.h"
 #include "tests/support/test.h"
 #include "tests/unit/paxos/driver/driver_world.h"
 
-static struct world *seats(uint32_t nodes, uint64_t voters)
-{
-    struct world *w = world_make(nodes, true);
-    w->voters = voters;
-    world_start(w);
-    return w;
-}
-
-static int change(struct world *w, qn_node_t leader, qn_node_t node, bool votes)
-{
-    const struct qn_input in = {.kind = QN_IN_SEAT,
-                                .seat = {.node = node, .votes = votes}};
-    return qn_driver_step(w->member[leader].driver, &in);
-}
-
-static void becomes_voter(struct world *w, qn_node_t node)
-{
-    qn_node_t leader = world_status(w, node).leader;
-    cr_assert_eq(change(w, leader, node, true), QN_OK);
-    world_rounds(w, 100);
-    cr_assert(world_status(w, node).is_voter);
-    cr_assert_not(world_status(w, node).non_voting);
-}
-
 /* ---- vacant seats -------------------------------------------------------- */
 
 Test(driver_seats, the_creator_alone_decides_at_once)
 {
-    struct world *w = seats(8, 1);
+    struct world *w = world_seats(8, 1);
     struct qn_driver_status st = world_status(w, 0);
     cr_assert_eq(st.role, QN_ACTIVE);
     cr_assert_eq(st.alive, 1);
@@ -51,7 +27,7 @@ Test(driver_seats, the_creator_alone_decides_at_once)
 
 Test(driver_seats, vacant_seats_are_as_dead_nodes)
 {
-    struct world *w = seats(8, 7);
+    struct world *w = world_seats(8, 7);
     cr_assert_eq(world_status(w, 0).alive, 7);
     cr_assert_eq(world_status(w, 2).in_sync, 7);
     world_go_on(w);
@@ -65,7 +41,7 @@ Test(driver_seats, vacant_seats_are_as_dead_nodes)
 
 Test(driver_seats, all_seats_as_voters_are_the_group_as_it_ever_was)
 {
-    struct world *w = seats(3, 7);
+    struct world *w = world_seats(3, 7);
     struct qn_ul_entry e;
     cr_assert_eq(qn_driver_ul(w->member[1].driver, &e, 1), 1);
     cr_assert_eq(e.voters, 0, "the entry of a group of a fixed size");
@@ -76,7 +52,7 @@ Test(driver_seats, all_seats_as_voters_are_the_group_as_it_ever_was)
 
 Test(driver_seats, voters_are_of_the_group_and_node_0_is_one)
 {
-    struct world *w = seats(3, 1);
+    struct world *w = world_seats(3, 1);
     struct qn_driver_opts o = w->member[0].driver->o;
     struct qn_driver *d = NULL;
     o.voters = 6;
@@ -122,7 +98,7 @@ static uint64_t credit_bytes(const struct world *w, qn_node_t i)
 
 Test(driver_seats, credit_follows_the_members_that_live)
 {
-    struct world *w = seats(8, 1);
+    struct world *w = world_seats(8, 1);
     const struct qn_params v = qn_params_default(true);
     cr_assert_eq(credit_of(w, 0), v.queue);
     cr_assert_eq(credit_bytes(w, 0), v.queue_bytes);
@@ -147,7 +123,7 @@ Test(driver_seats, credit_follows_the_members_that_live)
  * leader's queue has room for: they send it again. */
 Test(driver_seats, more_than_the_queue_holds_is_sent_again)
 {
-    struct world *w = seats(8, 1);
+    struct world *w = world_seats(8, 1);
     const struct qn_params v = qn_params_default(true);
     uint32_t n = 0;
     world_restart(w, 1);
@@ -176,7 +152,7 @@ Test(driver_seats, more_than_the_queue_holds_is_sent_again)
 /* It applies and proposes, and does not count. */
 Test(driver_seats, a_newcomer_is_a_member_without_a_vote)
 {
-    struct world *w = seats(8, 1);
+    struct world *w = world_seats(8, 1);
     world_go_on(w);
     world_restart(w, 5);
     cr_assert(world_status(w, 5).non_voting);
@@ -195,12 +171,12 @@ Test(driver_seats, a_newcomer_is_a_member_without_a_vote)
 
 Test(driver_seats, a_newcomer_becomes_a_voter_and_leads_later)
 {
-    struct world *w = seats(8, 1);
+    struct world *w = world_seats(8, 1);
     world_go_on(w);
     for (qn_node_t i = 1; i < 4; i++) {
         world_restart(w, i);
         world_go_on(w);
-        becomes_voter(w, i);
+        world_becomes_voter(w, i);
     }
     cr_assert_eq(world_status(w, 0).in_sync, 0xf);
     world_lose(w, 0);
@@ -218,7 +194,7 @@ Test(driver_seats, a_newcomer_becomes_a_voter_and_leads_later)
  */
 Test(driver_seats, a_newcomer_says_in_its_record_that_it_has_never_voted)
 {
-    struct world *w = seats(4, 1);
+    struct world *w = world_seats(4, 1);
     struct qn_ul_entry log[QN_UL_KEPT];
     struct qn_vote vote;
     uint32_t count = 1;
@@ -245,12 +221,12 @@ static uint64_t voted_of(const struct world *w, qn_node_t i)
  * no further entry could give it a vote. */
 Test(driver_seats, the_vote_of_a_newcomer_that_ends_is_its_successors)
 {
-    struct world *w = seats(4, 1);
+    struct world *w = world_seats(4, 1);
     world_go_on(w);
     world_restart(w, 2);
     world_go_on(w);
     w->member[2].stopped = true;
-    cr_assert_eq(change(w, 0, 2, true), QN_OK);
+    cr_assert_eq(world_order_of(w, 0, 2, true), QN_OK);
     world_rounds(w, 100);
     cr_assert_eq(world_status(w, 0).voters, 5);
     world_lose(w, 2);
@@ -264,7 +240,7 @@ Test(driver_seats, the_vote_of_a_newcomer_that_ends_is_its_successors)
     cr_assert_neq(voted_of(w, 2), UINT64_MAX);
     world_restart(w, 3); /* the two of them agree */
     world_go_on(w);
-    becomes_voter(w, 3);
+    world_becomes_voter(w, 3);
     world_lose(w, 0);
     world_go_on(w);
     world_end(w);
@@ -273,7 +249,7 @@ Test(driver_seats, the_vote_of_a_newcomer_that_ends_is_its_successors)
 /* And never before an entry names it, however often it begins. */
 Test(driver_seats, the_successor_of_a_newcomer_has_no_vote_either)
 {
-    struct world *w = seats(4, 1);
+    struct world *w = world_seats(4, 1);
     world_go_on(w);
     for (uint32_t life = 0; life < 3; life++) {
         world_restart(w, 1);
@@ -284,7 +260,7 @@ Test(driver_seats, the_successor_of_a_newcomer_has_no_vote_either)
     }
     world_restart(w, 1);
     world_go_on(w);
-    becomes_voter(w, 1);
+    world_becomes_voter(w, 1);
     world_go_on(w);
     world_end(w);
 }

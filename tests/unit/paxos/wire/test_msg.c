@@ -134,6 +134,18 @@ static struct qn_msg sample(uint8_t kind)
         m.read_at.number = UINT64_MAX;
         m.read_at.inc = 0x1122334455667788;
         break;
+    case QN_MSG_ORDER:
+        m.order.inc = 0x1122334455667788;
+        m.order.node = 63;
+        m.order.what = QN_ORDER_LEAD;
+        m.order.forced = 1;
+        break;
+    case QN_MSG_TAKEN:
+        m.order.inc = 0x1122334455667788;
+        m.order.node = 63;
+        m.order.what = QN_ORDER_REMOVE;
+        m.order.error = 0x01020304;
+        break;
     case QN_MSG_SNAP:
         m.flags = QN_MSG_LAST;
         m.snap.offset = UINT64_C(0x1122334455);
@@ -425,7 +437,7 @@ Test(msg, unknown_and_reserved_kinds_are_malformed)
 /* kind, a change to a sound sample; all must be refused */
 Test(msg, fields_out_of_range_are_malformed, .init = setup, .fini = teardown)
 {
-    struct qn_msg m[12], got;
+    struct qn_msg m[17], got;
     size_t n = 0;
     m[n] = sample(QN_MSG_ACCEPT), m[n++].slot = 0;
     m[n] = sample(QN_MSG_LEARN), m[n++].slot = 0;
@@ -439,6 +451,11 @@ Test(msg, fields_out_of_range_are_malformed, .init = setup, .fini = teardown)
     m[n] = sample(QN_MSG_BEAT), m[n++].beat.learned = 99;
     m[n] = sample(QN_MSG_SNAP), m[n++].snap.part = QN_SNAP_PARTS;
     m[n] = sample(QN_MSG_U_ACCEPT), m[n++].body.len = 0;
+    m[n] = sample(QN_MSG_ORDER), m[n++].order.node = 64;
+    m[n] = sample(QN_MSG_ORDER), m[n++].order.what = QN_ORDERS;
+    m[n] = sample(QN_MSG_ORDER), m[n++].order.forced = 2;
+    m[n] = sample(QN_MSG_TAKEN), m[n++].order.node = 64;
+    m[n] = sample(QN_MSG_TAKEN), m[n++].order.error = UINT32_MAX;
     for (size_t i = 0; i < n; i++) {
         size_t len;
         uint8_t *bytes = encode(&m[i], &len);

@@ -1,0 +1,285 @@
+/*
+ * Changes of the voters that the program orders (PROTOCOL.md 4.4).
+ *
+ *     member                      leader                        heir
+ *       |--ORDER{add or remove}---->| asks its machine            |
+ *       |<-TAKEN{error}-------------|                             |
+ *       |  again, until the entry   |                             |
+ *       |  is learned               |                             |
+ *       |                           | if it is to go itself:      |
+ *       |                           |--ORDER{lead} (to all)------>|
+ *       |--ORDER{remove}--------------------------------------->  | leads
+ *
+ * The member that was asked keeps the order, and asks whichever node leads,
+ * until it sees the outcome in its utility log: what is so already is taken and
+ * does nothing. So nothing of an order is kept elsewhere, and it is done or not
+ * begun whichever node ends. A leader never leaves in its role: it has another
+ * voter lead first, which then gets the order.
+ */
+#include "core/base/assert.h"
+#include "paxos/driver/driver_internal.h"
+
+static uint64_t voters(const struct qn_driver *d)
+{
+    return qn_utility_voters(qn_onepaxos_utility(d->machine));
+}
+
+static uint64_t own_incarnation(const struct qn_driver *d)
+{
+    return d->peer[d->o.self].incarnation.inc;
+}
+
+static bool leads(const struct qn_driver *d)
+{
+    return d->roles.cfg.leader == d->o.self &&
+           d->roles.cfg.leader_inc == own_incarnation(d);
+}
+
+static bool is_so(const struct qn_driver *d, const struct qn_driver_change *c)
+{
+    uint64_t now = voters(d);
+    return now != 0 && ((now & qn_driver_bit(c->node)) != 0) == c->votes;
+}
+
+static bool same(const struct qn_driver_change *a,
+                 const struct qn_driver_change *b)
+{
+    return a->node == b->node && a->inc == b->inc && a->votes == b->votes;
+}
+
+bool qn_driver_removed(const struct qn_driver *d)
+{
+    return qn_utility_removed(qn_onepaxos_utility(d->machine));
+}
+
+/* ---- the leader ---------------------------------------------------------- */
+
+/* What the voters would be without a node. */
+static int may_remove(const struct qn_driver *d,
+                      const struct qn_driver_change *c)
+{
+    uint64_t rest = voters(d) & ~qn_driver_bit(c->node);
+    uint32_t left = (uint32_t)__builtin_popcountll(rest);
+    uint32_t min = qn_onepaxos_flow(d->machine)->limits.min_awaited;
+    uint64_t living = rest & qn_driver_living(d) & ~d->suspected;
+    if (rest == 0) {
+        return QN_EINVAL;
+    }
+    if (!c->forced && min != QN_FLOW_MINORITY && left < (uint64_t)min + 1) {
+        return QN_EPERM;
+    }
+    bool decides = 2 * (uint32_t)__builtin_popcountll(living) > left;
+    return c->forced || decides ? QN_OK : QN_ENOQUORUM;
+}
+
+/* The next voter that could lead; the leader itself: none. */
+static qn_node_t heir_of(const struct qn_driver *d)
+{
+    uint64_t able = qn_driver_in_sync(d, voters(d)) & ~d->suspected;
+    for (qn_node_t k = 1; k < d->o.nodes; k++) {
+        qn_node_t n = (d->o.self + k) % d->o.nodes;
+        if ((able & qn_driver_bit(n)) != 0) {
+            return n;
+        }
+    }
+    return d->o.self;
+}
+
+/* Another voter is to lead; all hear of it, so that they know the reason. Not
+ * with each question: the heir needs its time. */
+static int hand_over(struct qn_driver *d)
+{
+    qn_node_t heir = heir_of(d);
+    if (heir == d->o.self) {
+        return QN_EAGAIN;
+    }
+    if (d->now < d->order.lead_at) {
+        return QN_OK;
+    }
+    d->order.lead_at = d->now + QN_DRIVER_LEAD_AGAIN;
+    d->roles.relieved = (uint64_t)d->roles.cfg.index + 1;
+    const struct qn_msg m = {.kind = QN_MSG_ORDER,
+                             .epoch = d->roles.cfg.index,
+                             .order = {.inc = d->peer[heir].incarnation.inc,
+                                       .node = (uint8_t)heir,
+                                       .what = QN_ORDER_LEAD}};
+    for (qn_node_t i = 0; i < d->o.nodes; i++) {
+        if (i != d->o.self) {
+            qn_driver_send(d, i, &m);
+        }
+    }
+    return QN_OK;
+}
+
+/* @return QN_OK: it is so, or is about to be; why not, otherwise. */
+static int take(struct qn_driver *d, const struct qn_driver_change *c)
+{
+    uint64_t known = d->peer[c->node].incarnation.inc;
+    if (is_so(d, c)) {
+        return QN_OK;
+    }
+    if (known != c->inc) { /* one that is not known here yet will be */
+        return known > c->inc ? QN_ESTALE : QN_EAGAIN;
+    }
+    if (qn_onepaxos_role(d->machine) != QN_ACTIVE) {
+        return QN_ENOTLEADER;
+    }
+    int err = c->votes ? QN_OK : may_remove(d, c);
+    if (err != QN_OK) {
+        return err;
+    }
+    if (c->node == d->o.self) {
+        return hand_over(d);
+    }
+    const struct qn_input in = {
+        .kind = QN_IN_SEAT,
+        .seat = {.node = c->node, .votes = c->votes, .forced = c->forced}};
+    return qn_driver_step(d, &in);
+}
+
+/* ---- the member that was asked ------------------------------------------- */
+
+static void end(struct qn_driver_order *o, enum qn_change_state state, int err)
+{
+    QN_ASSERT(o->state == QN_CHANGE_PENDING);
+    o->state = state;
+    o->error = err;
+    o->ask_at = QN_TIME_NEVER;
+}
+
+/* What a leader says. It may have been replaced, or wait for the newcomer: then
+ * it is asked again. */
+static void outcome(struct qn_driver_order *o, int err)
+{
+    if (err == QN_OK) {
+        o->error = QN_ETIMEDOUT;
+    } else if (err == QN_EAGAIN || err == QN_ENOTLEADER) {
+        o->error = err;
+    } else {
+        end(o, QN_CHANGE_REFUSED, err);
+    }
+}
+
+static uint8_t what(const struct qn_driver_change *c)
+{
+    return c->votes ? QN_ORDER_ADD : QN_ORDER_REMOVE;
+}
+
+static void ask(struct qn_driver *d)
+{
+    struct qn_driver_order *o = &d->order;
+    if (leads(d)) {
+        outcome(o, take(d, &o->change));
+    } else if (d->roles.ul_len != 0) {
+        const struct qn_msg m = {.kind = QN_MSG_ORDER,
+                                 .epoch = d->roles.cfg.index,
+                                 .order = {.inc = o->change.inc,
+                                           .node = (uint8_t)o->change.node,
+                                           .what = what(&o->change),
+                                           .forced = o->change.forced}};
+        if (d->roles.cfg.leader != d->o.self) {
+            qn_driver_send(d, d->roles.cfg.leader, &m);
+        }
+    }
+}
+
+void qn_driver_order_look(struct qn_driver *d)
+{
+    struct qn_driver_order *o = &d->order;
+    QN_ASSERT(o->state == QN_CHANGE_PENDING);
+    if (is_so(d, &o->change)) {
+        end(o, QN_CHANGE_DONE, QN_OK);
+    } else if (qn_driver_removed(d)) {
+        end(o, QN_CHANGE_REFUSED, QN_EREMOVED);
+    } else if (d->now >= o->until) {
+        end(o, QN_CHANGE_REFUSED, o->error);
+    } else {
+        o->ask_at = QN_MIN(d->now + QN_DRIVER_ORDER_AGAIN, o->until);
+        ask(d);
+    }
+}
+
+int qn_driver_change(struct qn_driver *d, const struct qn_driver_change *c,
+                     qn_time_t now)
+{
+    struct qn_driver_order *o = &d->order;
+    if (c->node >= d->o.nodes || c->inc == 0) {
+        return QN_EINVAL;
+    }
+    if (!d->memory) {
+        return QN_ENOSYS;
+    }
+    if (qn_driver_removed(d)) {
+        return QN_EREMOVED;
+    }
+    if (o->state == QN_CHANGE_PENDING) {
+        o->change.forced |= c->forced && same(&o->change, c);
+        return same(&o->change, c) ? QN_OK : QN_EBUSY;
+    }
+    qn_driver_time(d, now);
+    o->change = *c;
+    o->state = QN_CHANGE_PENDING;
+    o->error = QN_ETIMEDOUT;
+    o->ask_at = d->now;
+    o->until = d->now + QN_DRIVER_ORDER_MAX;
+    return QN_OK;
+}
+
+/* ---- messages ------------------------------------------------------------ */
+
+/* The leader wants `heir` to lead in its place: it alone may say so, in its own
+ * epoch. */
+static void lead_hear(struct qn_driver *d, qn_node_t from,
+                      const struct qn_msg *m)
+{
+    const struct qn_ul_entry *e = &d->roles.cfg;
+    bool leader = e->leader == from && e->index == m->epoch &&
+                  e->leader_inc == d->peer[from].incarnation.inc;
+    bool heir =
+        m->order.node != d->o.self || m->order.inc == own_incarnation(d);
+    if (leader && heir) {
+        qn_driver_lead(d, m->order.node, d->now);
+    }
+}
+
+static void answer(struct qn_driver *d, qn_node_t to, const struct qn_msg *m)
+{
+    const struct qn_driver_change c = {.node = m->order.node,
+                                       .inc = m->order.inc,
+                                       .votes = m->order.what == QN_ORDER_ADD,
+                                       .forced = m->order.forced != 0};
+    int err = take(d, &c);
+    struct qn_msg a = *m;
+    a.kind = QN_MSG_TAKEN;
+    a.epoch = d->roles.cfg.index;
+    a.order.error = (uint32_t)-err;
+    qn_driver_send(d, to, &a);
+}
+
+static void answer_hear(struct qn_driver *d, qn_node_t from,
+                        const struct qn_msg *m)
+{
+    struct qn_driver_order *o = &d->order;
+    bool mine =
+        o->state == QN_CHANGE_PENDING && o->change.node == m->order.node &&
+        o->change.inc == m->order.inc && what(&o->change) == m->order.what;
+    if (mine && from == d->roles.cfg.leader) {
+        outcome(o, -(int)m->order.error);
+    }
+}
+
+bool qn_driver_order_take(struct qn_driver *d, qn_node_t from,
+                          const struct qn_msg *m)
+{
+    if (!d->memory || m->order.node >= d->o.nodes) {
+        return false;
+    }
+    if (m->kind == QN_MSG_TAKEN) {
+        answer_hear(d, from, m);
+    } else if (m->order.what == QN_ORDER_LEAD) {
+        lead_hear(d, from, m);
+    } else {
+        answer(d, from, m);
+    }
+    return true;
+}

@@ -1,0 +1,348 @@
+/*
+ * Orders to change the voters: in any member, whichever node leads or ends
+ * meanwhile (PROTOCOL.md 4.4). Memory acceptor.
+ */
+#include "paxos/driver/driver_internal.h"
+#include "tests/support/test.h"
+#include "tests/unit/paxos/driver/driver_world.h"
+
+/* Time passes faster than the members turn. */
+static void waits(struct world *w, qn_time_t ns)
+{
+    for (qn_time_t until = w->now + ns; w->now < until;) {
+        w->now += 9 * QN_MS;
+        world_rounds(w, 1);
+    }
+}
+
+/* The order is refused, for this reason, and has changed nothing. */
+static void refused(struct world *w, qn_node_t at,
+                    const struct qn_driver_change *c, int err)
+{
+    uint64_t before = world_status(w, at).voters;
+    cr_assert_eq(world_order(w, at, c), QN_OK);
+    cr_assert_eq(world_status(w, at).change, QN_CHANGE_PENDING);
+    waits(w, QN_DRIVER_ORDER_MAX + QN_S);
+    cr_assert_eq(world_status(w, at).change, QN_CHANGE_REFUSED);
+    cr_assert_eq(world_status(w, at).change_error, err, "%s",
+                 qn_strerror(world_status(w, at).change_error));
+    cr_assert_eq(world_status(w, at).voters, before);
+}
+
+/* ---- orders ---------------------------------------------------------------
+ */
+
+/* Seats 0 to n - 1 of eight. */
+static struct world *voters(uint32_t n)
+{
+    struct world *w = world_seats(8, (UINT64_C(1) << n) - 1);
+    world_go_on(w);
+    return w;
+}
+
+Test(driver_change, any_member_takes_an_order)
+{
+    struct world *w = voters(2);
+    world_restart(w, 2);
+    world_restart(w, 3);
+    world_go_on(w);
+    cr_assert_eq(world_order_of(w, 0, 2, true), QN_OK); /* the leader */
+    world_ordered(w, 0, 7);
+    cr_assert_eq(world_order_of(w, 1, 3, true), QN_OK); /* a follower */
+    world_ordered(w, 1, 15);
+    cr_assert_eq(world_order_of(w, 3, 2, false), QN_OK);
+    world_ordered(w, 3, 11);
+    world_rounds(w, 20);
+    cr_assert(qn_driver_removed(w->member[2].driver));
+    world_lose(w, 2);
+    world_go_on(w);
+    world_end(w);
+}
+
+Test(driver_change, an_order_may_be_given_again_and_another_one_waits)
+{
+    struct world *w = voters(2);
+    world_restart(w, 2);
+    world_go_on(w);
+    cr_assert_eq(world_order_of(w, 1, 2, true), QN_OK);
+    cr_assert_eq(world_order_of(w, 1, 2, true), QN_OK);
+    cr_assert_eq(world_order_of(w, 1, 2, false), QN_EBUSY);
+    cr_assert_eq(world_order_of(w, 1, 0, false), QN_EBUSY);
+    world_ordered(w, 1, 7);
+    uint32_t entries = w->member[0].driver->roles.ul_len;
+    cr_assert_eq(world_order_of(w, 1, 2, true), QN_OK, "it is so");
+    world_ordered(w, 1, 7);
+    cr_assert_eq(w->member[0].driver->roles.ul_len, entries);
+    world_go_on(w);
+    world_end(w);
+}
+
+/* Two members order at once: one change at a time. */
+Test(driver_change, the_leader_makes_one_change_at_a_time)
+{
+    struct world *w = voters(3);
+    world_restart(w, 3);
+    world_restart(w, 4);
+    world_go_on(w);
+    w->member[1].stopped = w->member[2].stopped = true; /* none is chosen */
+    cr_assert_eq(world_order_of(w, 0, 3, true), QN_OK);
+    world_rounds(w, 10);
+    struct qn_driver_change c = world_change(w, 4, true);
+    refused(w, 4, &c, QN_EBUSY);
+    cr_assert_eq(world_status(w, 0).change, QN_CHANGE_REFUSED);
+    cr_assert_eq(world_status(w, 0).change_error, QN_ETIMEDOUT);
+    w->member[1].stopped = w->member[2].stopped = false;
+    world_rounds(w, 3000);
+    cr_assert_eq(world_status(w, 0).voters, 15, "it was done though");
+    world_go_on(w);
+    world_end(w);
+}
+
+Test(driver_change, an_order_that_cannot_be_is_refused_at_once)
+{
+    struct world *w = voters(1);
+    struct qn_driver_change c = {.node = 8, .inc = 5, .votes = true};
+    cr_assert_eq(world_order(w, 0, &c), QN_EINVAL);
+    c = (struct qn_driver_change){.node = 3, .votes = true};
+    cr_assert_eq(world_order(w, 0, &c), QN_EINVAL);
+    cr_assert_eq(world_status(w, 0).change, QN_CHANGE_NONE);
+    world_end(w);
+    w = world_begin(3, false);
+    cr_assert_eq(world_order_of(w, 0, 1, false), QN_ENOSYS);
+    world_end(w);
+}
+
+Test(driver_change, the_last_voter_is_not_removed)
+{
+    struct world *w = voters(1);
+    struct qn_driver_change c = world_change(w, 0, false);
+    c.forced = true;
+    world_restart(w, 1);
+    world_go_on(w);
+    refused(w, 1, &c, QN_EINVAL);
+    refused(w, 0, &c, QN_EINVAL);
+    world_go_on(w);
+    world_end(w);
+}
+
+Test(driver_change, a_newcomer_that_is_not_there_is_waited_for)
+{
+    struct world *w = voters(1);
+    struct qn_driver_change c = {.node = 3, .inc = 200, .votes = true};
+    refused(w, 0, &c, QN_EAGAIN);
+    cr_assert_eq(world_order(w, 0, &c), QN_OK);
+    waits(w, QN_S);
+    w->lives = 199;
+    world_restart(w, 3);
+    world_ordered(w, 0, 9);
+    world_go_on(w);
+    world_end(w);
+}
+
+Test(driver_change, an_order_names_an_incarnation)
+{
+    struct world *w = voters(3);
+    struct qn_driver_change c = world_change(w, 2, false);
+    world_lose(w, 2);
+    world_restart(w, 2);
+    world_go_on(w);
+    refused(w, 1, &c, QN_ESTALE);
+    world_go_on(w);
+    world_end(w);
+}
+
+/* Of two voters of which one has ended none decides. */
+Test(driver_change, living_voters_stay_a_majority_unless_it_is_forced)
+{
+    struct world *w = voters(3);
+    world_lose(w, 2);
+    struct qn_driver_change c = world_change(w, 1, false);
+    refused(w, 0, &c, QN_ENOQUORUM);
+    refused(w, 1, &c, QN_ENOQUORUM);
+    c.forced = true;
+    cr_assert_eq(world_order(w, 0, &c), QN_OK);
+    world_ordered(w, 0, 5);
+    world_rounds(w, 20);
+    cr_assert(qn_driver_removed(w->member[1].driver));
+    world_lose(w, 1);
+    world_restart(w, 2);
+    world_go_on(w);
+    world_end(w);
+}
+
+Test(driver_change, enough_followers_are_left_unless_it_is_forced)
+{
+    struct world *w = world_make(8, true);
+    w->voters = 7;
+    w->flow = qn_flow_default(3, 4096, 1u << 22);
+    w->flow.min_awaited = 2;
+    world_start(w);
+    world_go_on(w);
+    struct qn_driver_change c = world_change(w, 2, false);
+    refused(w, 1, &c, QN_EPERM);
+    c.forced = true;
+    cr_assert_eq(world_order(w, 1, &c), QN_OK);
+    world_ordered(w, 1, 3);
+    world_lose(w, 2);
+    world_go_on(w);
+    world_end(w);
+}
+
+/* ---- members that go ------------------------------------------------------
+ */
+
+/* Whichever node is asked, and whichever is removed. */
+static void removes(qn_node_t at, qn_node_t node)
+{
+    struct world *w = voters(3);
+    world_load(w, 20);
+    cr_assert_eq(world_order_of(w, at, node, false), QN_OK);
+    for (int r = 0; r < 20000 && !qn_driver_removed(w->member[node].driver);
+         r++) {
+        world_load(w, 1);
+        world_rounds(w, 1);
+    }
+    struct qn_driver_status st = world_status(w, node);
+    cr_assert(qn_driver_removed(w->member[node].driver), "%u at %u", node, at);
+    cr_assert_not(st.is_voter);
+    cr_assert_eq(st.role, QN_FOLLOWER);
+    cr_assert_eq(st.change, at == node ? QN_CHANGE_DONE : QN_CHANGE_NONE);
+    cr_assert_eq(qn_driver_waits_for(w->member[node].driver), 0);
+    uint64_t seq = 0;
+    const struct qn_slice part = {(const uint8_t *)"x", 1};
+    cr_assert_eq(qn_driver_submit(w->member[node].driver, &part, 1, &seq),
+                 QN_EREMOVED);
+    cr_assert_eq(world_order_of(w, node, 1, false), QN_EREMOVED);
+    qn_node_t other = (node + 1) % 3;
+    world_rounds(w, 50); /* the others learn it, too */
+    cr_assert_neq(world_status(w, other).leader, node);
+    cr_assert_eq(world_status(w, other).in_sync, 7 & ~qn_driver_bit(node));
+    cr_assert(node != 0 || world_status(w, other).reason == QN_REASON_ORDER);
+    world_lose(w, node);
+    world_go_on(w);
+    world_end(w);
+}
+
+Test(driver_change, a_member_is_removed_whichever_it_is)
+{
+    for (qn_node_t at = 0; at < 3; at++) {
+        for (qn_node_t node = 0; node < 3; node++) {
+            removes(at, node);
+        }
+    }
+}
+
+Test(driver_change, a_dead_voter_is_removed_and_its_seat_is_taken_again)
+{
+    struct world *w = voters(3);
+    for (qn_node_t node = 0; node < 3; node++) {
+        qn_node_t other = (node + 1) % 3;
+        world_lose(w, node); /* at first the leader */
+        world_settle(w, 20000);
+        cr_assert_eq(world_order_of(w, other, node, false), QN_OK);
+        world_ordered(w, other, 7 & ~qn_driver_bit(node));
+        world_go_on(w);
+        world_restart(w, node);
+        world_go_on(w);
+        cr_assert_not(qn_driver_removed(w->member[node].driver));
+        world_becomes_voter(w, node);
+        world_go_on(w);
+    }
+    world_end(w);
+}
+
+/* The leader ends before it has answered, or with its entry under way. */
+Test(driver_change, an_order_outlives_the_leader)
+{
+    for (uint32_t rounds = 0; rounds < 8; rounds++) {
+        struct world *w = voters(3);
+        world_restart(w, 3);
+        world_go_on(w);
+        cr_assert_eq(world_order_of(w, 1, 3, true), QN_OK);
+        world_rounds(w, rounds);
+        world_lose(w, 0);
+        world_ordered(w, 1, 15);
+        world_go_on(w);
+        world_end(w);
+    }
+}
+
+Test(driver_change, nothing_of_an_order_is_left_when_its_member_ends)
+{
+    struct world *w = voters(3);
+    struct qn_driver_change c = {.node = 3, .inc = 300, .votes = true};
+    cr_assert_eq(world_order(w, 1, &c), QN_OK);
+    world_rounds(w, 200);
+    world_lose(w, 1);
+    w->lives = 299;
+    world_restart(w, 3);
+    world_go_on(w);
+    waits(w, QN_S);
+    cr_assert_eq(world_status(w, 0).voters, 7);
+    world_becomes_voter(w, 3);
+    world_end(w);
+}
+
+/* ---- messages -------------------------------------------------------------
+ */
+
+static void hears(struct world *w, qn_node_t at, qn_node_t from, uint8_t kind,
+                  uint8_t what, qn_node_t node)
+{
+    const struct qn_msg m = {.kind = kind,
+                             .epoch = (qn_epoch_t)world_status(w, at).epoch,
+                             .order = {.inc = w->member[node % 8].inc,
+                                       .node = (uint8_t)node,
+                                       .what = what}};
+    qn_driver_send(w->member[from].driver, at, &m);
+    qn_driver_flush(w->member[from].driver, w->now);
+    world_rounds(w, 100);
+}
+
+Test(driver_change, only_the_leader_says_which_other_node_leads)
+{
+    struct world *w = voters(3);
+    uint64_t epoch = world_status(w, 1).epoch;
+    hears(w, 1, 2, QN_MSG_ORDER, QN_ORDER_LEAD, 1);
+    cr_assert_eq(world_status(w, 1).epoch, epoch);
+    hears(w, 1, 0, QN_MSG_ORDER, QN_ORDER_LEAD, 1);
+    cr_assert_gt(world_status(w, 1).epoch, epoch);
+    cr_assert_eq(world_status(w, 1).leader, 1);
+    world_go_on(w);
+    world_end(w);
+}
+
+Test(driver_change, an_answer_counts_from_the_leader_to_its_own_question)
+{
+    struct world *w = voters(3);
+    struct qn_driver_change c = {.node = 3, .inc = 300, .votes = true};
+    cr_assert_eq(world_order(w, 1, &c), QN_OK);
+    w->member[3].inc = 300; /* as the messages say */
+    struct qn_msg m = {.kind = QN_MSG_TAKEN,
+                       .order = {.inc = 300,
+                                 .node = 3,
+                                 .what = QN_ORDER_ADD,
+                                 .error = (uint32_t)-QN_ENOQUORUM}};
+    cr_assert(qn_driver_order_take(w->member[1].driver, 2, &m));
+    m.order.inc = 299;
+    cr_assert(qn_driver_order_take(w->member[1].driver, 0, &m));
+    m.order.inc = 300;
+    m.order.what = QN_ORDER_REMOVE;
+    cr_assert(qn_driver_order_take(w->member[1].driver, 0, &m));
+    cr_assert_eq(world_status(w, 1).change, QN_CHANGE_PENDING);
+    m.order.what = QN_ORDER_ADD;
+    cr_assert(qn_driver_order_take(w->member[1].driver, 0, &m));
+    cr_assert_eq(world_status(w, 1).change, QN_CHANGE_REFUSED);
+    cr_assert_eq(world_status(w, 1).change_error, QN_ENOQUORUM);
+    w->member[3].inc = 0;
+    world_end(w);
+}
+
+Test(driver_change, an_order_about_no_node_of_the_group_is_malformed)
+{
+    struct world *w = world_seats(3, 7);
+    hears(w, 1, 2, QN_MSG_ORDER, QN_ORDER_ADD, 7);
+    cr_assert(w->member[1].driver->peer[2].corrupt);
+    cr_assert_not(w->member[0].driver->peer[2].corrupt);
+    world_end(w);
+}
