@@ -102,7 +102,8 @@ static void on_want(struct qn_state_transfer *r, qn_node_t from,
     g->alone = h->alone != 0;
     g->least = h->arg;
     g->sent = g->taken = 0;
-    g->told = now; /* it has asked right now */
+    g->heard = g->told = now;
+    g->late = false;
     g->announced = r->o.user.call == 0;
 }
 
@@ -402,7 +403,8 @@ qn_time_t state_transfer_donor_turn(struct qn_state_transfer *r, qn_time_t now)
     if (g->state == GIFT_NONE || waits_for_joiner(g)) {
         return at;
     }
-    if (now - g->told >= QN_STATE_TRANSFER_KEEP && !say_keep(r, now)) {
+    bool silent = now >= g->told + QN_STATE_TRANSFER_KEEP;
+    if (silent && !say_keep(r, now)) {
         return now + QN_MS;
     }
     return QN_MIN(at, g->told + QN_STATE_TRANSFER_KEEP);

@@ -277,6 +277,30 @@ Test(transfer_callbacks, a_joiner_that_lacks_no_chunk_is_not_given_up)
     world_end();
 }
 
+/* It was given up, and asks the same donor, which begins anew at once. */
+Test(transfer_callbacks, a_joiner_that_goes_on_is_served_again)
+{
+    struct node *donor = &w.node[0];
+    world_begin(10 * COUNT);
+    w.leaders = 2; /* the other one */
+    joins();
+    while (status_of(joiner).chunks < 2) {
+        world_step(1);
+    }
+    joiner->stopped = true;
+    while (status_of(donor).giving) {
+        world_step(1);
+    }
+    joiner->stopped = false;
+    const qn_time_t since = w.now;
+    run_until_joined(joiner, LONG);
+    cr_assert_lt(w.now - since, QN_STATE_TRANSFER_SILENCE);
+    cr_assert_eq(status_of(donor).given, 1);
+    cr_assert_eq(status_of(joiner).attempts, 2);
+    expect_same(joiner, &w.node[1]);
+    world_end();
+}
+
 /* Its lane is full, since it takes nothing. */
 Test(transfer_callbacks, a_joiner_whose_channel_has_no_room_is_given_up)
 {
