@@ -517,6 +517,25 @@ int qn_rendezvous_seat(struct qn_rendezvous *r, qn_node_t seat)
     return err;
 }
 
+int qn_rendezvous_reach(struct qn_rendezvous *r, qn_node_t seat,
+                        int *connection)
+{
+    pid_t pid;
+    QN_ASSERT(seat < QN_NODES_MAX);
+    if (r->owner != getpid()) {
+        return QN_EPERM;
+    }
+    if (!is_living(r, seat, 1, &pid)) {
+        return QN_ENOENT;
+    }
+    int fd = connect_to(r, seat, pid);
+    if (fd < 0) {
+        return fd;
+    }
+    *connection = fd;
+    return QN_OK;
+}
+
 int qn_rendezvous_fd(const struct qn_rendezvous *r)
 {
     return r->listener;

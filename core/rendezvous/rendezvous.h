@@ -34,8 +34,8 @@
  * descriptors (fd_message.h).
  *
  * Threads: one per rendezvous; open and close from any. Nothing blocks. In a
- * forked child enter, seat and accept return QN_EPERM; it may open the name
- * itself.
+ * forked child enter, seat, reach and accept return QN_EPERM; it may open the
+ * name itself.
  */
 
 #include <stdint.h>
@@ -91,6 +91,14 @@ int qn_rendezvous_enter(struct qn_rendezvous *r, uint64_t skip, qn_node_t *seat,
  *         a seat; QN_EPERM; QN_EMFILE; QN_ENOMEM; QN_EIO.
  */
 int qn_rendezvous_seat(struct qn_rendezvous *r, qn_node_t seat);
+
+/** A connection to the member that has that seat; also after the own seat was
+ *  taken, so that members can be told of a new one.
+ *  @param connection  Filled, as of `enter`.
+ *  @return QN_OK; QN_ENOENT: no other process has that seat; QN_EAGAIN: it
+ *          cannot be had now; QN_EPERM; QN_EMFILE; QN_EIO. */
+int qn_rendezvous_reach(struct qn_rendezvous *r, qn_node_t seat,
+                        int *connection);
 
 /** The listening socket, for poll(2): readable when a guest has come. -1: no
  *  seat. */

@@ -209,6 +209,10 @@ int qn_member_meet(struct qn_member *m, const struct qn_member_peer *p);
 void qn_member_meet_ended(struct qn_member *m, qn_node_t node,
                           uint64_t incarnation);
 
+/** Before the start: the group begins with this incarnation (`first`), which
+ *  was not known when it was created. */
+void qn_member_set_first(struct qn_member *m);
+
 /** Open queuepairs to all that were met, and make the driver.
  *  @param service  Copied.
  *  @param state    Copied; NULL: the service gets its state by itself, and all

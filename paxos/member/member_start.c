@@ -149,6 +149,12 @@ static void events_begin(struct qn_member *m)
     qn_events_note(&m->events, &e);
 }
 
+void qn_member_set_first(struct qn_member *m)
+{
+    QN_ASSERT(m->driver == NULL);
+    m->o.first = true;
+}
+
 int qn_member_start(struct qn_member *m, const struct qn_service *service,
                     const struct qn_member_state *state)
 {

@@ -130,6 +130,27 @@ CASE(the_first_founds_and_the_next_finds_it)
     qn_rendezvous_close(r);
 }
 
+CASE(a_member_reaches_another_one)
+{
+    int said, fd = -1, again = -1;
+    qn_node_t seat;
+    pid_t pid = child(found_and_stay, &said);
+    cr_assert_eq(hear(said), 'y');
+    struct qn_rendezvous *r = opened();
+    cr_assert_eq(qn_rendezvous_enter(r, 0, &seat, &fd), QN_OK);
+    cr_assert_eq(qn_rendezvous_seat(r, 4), QN_OK);
+    cr_assert_eq(qn_rendezvous_reach(r, 5, &again), QN_ENOENT);
+    cr_assert_eq(qn_rendezvous_reach(r, 4, &again), QN_ENOENT, "itself");
+    cr_assert_eq(again, -1);
+    cr_assert_eq(qn_rendezvous_reach(r, 3, &again), QN_OK);
+    cr_assert_eq(fcntl(again, F_GETFD), FD_CLOEXEC);
+    close(fd);
+    close(again);
+    end(pid);
+    cr_assert_eq(qn_rendezvous_reach(r, 3, &again), QN_ENOENT);
+    qn_rendezvous_close(r);
+}
+
 static void found_and_never_sit(int said)
 {
     struct qn_rendezvous *r;
@@ -170,6 +191,7 @@ static void found_fork_and_end(int said)
     }
     bool ok = qn_rendezvous_seat(r, 1) == QN_EPERM &&
               qn_rendezvous_enter(r, 0, &seat, &fd) == QN_EPERM &&
+              qn_rendezvous_reach(r, 0, &fd) == QN_EPERM &&
               qn_rendezvous_accept(r, &fd, &(pid_t){0}) == QN_EPERM;
     while (getppid() != 1 && qn_rendezvous_living(r) != 0) {
         rest(); /* the parent ends */

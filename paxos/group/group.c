@@ -1,0 +1,331 @@
+/*
+ * A group's turn, and the one descriptor that says when it is due.
+ *
+ * The descriptor is an epoll instance over the doorbell, the listening socket,
+ * connections and a timer. A turn ends as "armed" only when the doorbell is
+ * armed, the timer is set to the next deadline, and nothing is readable: so a
+ * host that waits for an edge misses none. Whatever is asked between turns sets
+ * the timer to now.
+ *
+ * While one turn follows another, the descriptors are looked at each
+ * LOOK_TURNS: the channels between members are memory, and need no look.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "core/base/assert.h"
+#include "core/base/bits.h"
+#include "core/base/err.h"
+#include "paxos/group/group_internal.h"
+#include "paxos/member/member_formats.h"
+
+enum {
+    LOOK_TURNS = 8,
+    EVENTS = 3 + QN_GROUP_LINKS_MAX,
+};
+
+/* ---- begin and end ------------------------------------------------------- */
+
+static void defaults(struct qn_group_opts *o)
+{
+    o->proposals = o->proposals != 0 ? o->proposals : 1024;
+    o->proposal_bytes =
+        o->proposal_bytes != 0 ? o->proposal_bytes : (uint64_t)8 << 20;
+    o->barriers = o->barriers != 0 ? o->barriers : 1024;
+}
+
+static bool printable(const char *s)
+{
+    size_t len = s != NULL ? strlen(s) : 0;
+    for (size_t i = 0; i < len; i++) {
+        if (s[i] < ' ' || s[i] > '~') {
+            return false;
+        }
+    }
+    return len > 0 && len < QN_DIALOGUE_NAME;
+}
+
+static bool serves(const struct qn_group_service *s, uint32_t members)
+{
+    bool gives = s->begin != NULL && s->next != NULL && s->end != NULL &&
+                 s->read != NULL && s->finish != NULL && s->install != NULL &&
+                 s->abandon != NULL;
+    return s->apply != NULL && (gives || members == 1);
+}
+
+static void hello_make(struct qn_group *g)
+{
+    snprintf(g->hello.application, sizeof g->hello.application, "%s",
+             g->o.application);
+    snprintf(g->hello.transport, sizeof g->hello.transport, "%s",
+             g->o.transport->name);
+    g->hello.version = g->o.version;
+    g->hello.formats = (uint64_t)QN_MEMBER_FORMAT_OUTBOX << 48 |
+                       (uint64_t)QN_MEMBER_FORMAT_COMMONS << 32 |
+                       (uint64_t)QN_MEMBER_FORMAT_MESSAGES << 16 |
+                       (uint64_t)QN_MEMBER_FORMAT_TRANSFER;
+}
+
+static int descriptors_open(struct qn_group *g)
+{
+    g->epoll = epoll_create1(EPOLL_CLOEXEC);
+    g->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (g->epoll < 0 || g->timer < 0) {
+        return QN_EMFILE;
+    }
+    return qn_group_watch(g, g->timer, QN_WATCH_TIMER);
+}
+
+static void destroy(struct qn_group *g)
+{
+    qn_rendezvous_close(g->rendezvous);
+    if (g->timer >= 0) {
+        close(g->timer);
+    }
+    if (g->epoll >= 0) {
+        close(g->epoll);
+    }
+    qn_waits_fini(&g->proposals);
+    qn_waits_fini(&g->barriers);
+    free(g);
+}
+
+static int make(struct qn_group *g)
+{
+    int err = qn_waits_init(&g->proposals, g->o.proposals, g->o.proposal_bytes,
+                            QN_EUNKNOWN);
+    if (err == QN_OK) {
+        err = qn_waits_init(&g->barriers, g->o.barriers, 0, QN_ETIMEDOUT);
+    }
+    if (err == QN_OK) {
+        err = descriptors_open(g);
+    }
+    if (err == QN_OK) {
+        err = qn_rendezvous_open(&g->rendezvous, g->name);
+    }
+    if (err == QN_OK) {
+        qn_group_kick(g); /* the first turn is due */
+    }
+    return err;
+}
+
+int qn_group_join(struct qn_group **out, const struct qn_group_opts *o)
+{
+    struct qn_group_opts full = *o;
+    struct qn_dialogue_layout l;
+    defaults(&full);
+    if (qn_group_layout(o, &l) != QN_OK || !printable(o->application) ||
+        o->name == NULL || strlen(o->name) > QN_RENDEZVOUS_NAME_MAX ||
+        !serves(&o->service, o->members)) {
+        return QN_EINVAL;
+    }
+    struct qn_group *g = calloc(1, sizeof *g);
+    if (g == NULL) {
+        return QN_ENOMEM;
+    }
+    g->o = full;
+    memcpy(g->name, o->name, strlen(o->name));
+    g->process = getpid();
+    g->epoll = g->timer = g->commons_fd = -1;
+    g->timer_at = QN_TIME_NEVER;
+    for (uint32_t i = 0; i < QN_GROUP_LINKS_MAX; i++) {
+        g->link[i].fd = -1;
+    }
+    for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
+        g->doorbell_fd[i] = -1;
+    }
+    hello_make(g);
+    int err = make(g);
+    if (err != QN_OK) {
+        destroy(g);
+        return err;
+    }
+    *out = g;
+    return QN_OK;
+}
+
+void qn_group_leave(struct qn_group *g)
+{
+    if (g == NULL || g->process != getpid()) {
+        return; /* a child of fork has none of it */
+    }
+    QN_ASSERT(!g->turning);
+    qn_group_drop(g);
+    qn_waits_upto(&g->proposals, UINT64_MAX, QN_EUNKNOWN);
+    qn_waits_upto(&g->barriers, UINT64_MAX, QN_EABORTED);
+    g->step = QN_STEP_FAILED; /* callbacks may ask, in vain */
+    g->err = QN_EABORTED;
+    g->turning = true;
+    qn_waits_deliver(&g->proposals, 0);
+    qn_waits_deliver(&g->barriers, 0);
+    destroy(g);
+}
+
+int qn_group_fail(struct qn_group *g, int err, const char *why)
+{
+    QN_ASSERT(err < 0);
+    qn_group_drop(g);
+    qn_rendezvous_close(g->rendezvous);
+    g->rendezvous = NULL;
+    g->step = QN_STEP_FAILED;
+    g->err = err;
+    snprintf(g->why, sizeof g->why, "%s", why);
+    return err;
+}
+
+/* ---- the descriptor ------------------------------------------------------ */
+
+int qn_group_fd(const struct qn_group *g)
+{
+    return g->epoll;
+}
+
+int qn_group_watch(struct qn_group *g, int fd, uint32_t what)
+{
+    struct epoll_event e = {.events = EPOLLIN, .data = {.u32 = what}};
+    return epoll_ctl(g->epoll, EPOLL_CTL_ADD, fd, &e) == 0 ? QN_OK : QN_ENOMEM;
+}
+
+static void timer_set(struct qn_group *g, qn_time_t at)
+{
+    struct itimerspec t = {0}; /* never */
+    if (at == g->timer_at) {
+        return;
+    }
+    if (at != QN_TIME_NEVER) {
+        t.it_value = (struct timespec){.tv_sec = (time_t)(at / QN_S),
+                                       .tv_nsec = (long)(at % QN_S)};
+    }
+    int err = timerfd_settime(g->timer, TFD_TIMER_ABSTIME, &t, NULL);
+    QN_ASSERT(err == 0);
+    g->timer_at = at;
+}
+
+void qn_group_kick(struct qn_group *g)
+{
+    if (!g->kicked) {
+        g->kicked = true;
+        timer_set(g, 1);
+    }
+}
+
+static void on_event(struct qn_group *g, uint32_t what, qn_time_t now)
+{
+    uint64_t ticks;
+    switch (what) {
+    case QN_WATCH_TIMER:
+        (void)!read(g->timer, &ticks, sizeof ticks);
+        g->timer_at = QN_TIME_NEVER; /* it is not set any more */
+        break;
+    case QN_WATCH_LISTENER:
+        qn_group_links_accept(g, now);
+        break;
+    case QN_WATCH_DOORBELL:
+        if (g->driver != NULL) {
+            qn_member_drain(g->member);
+        }
+        break;
+    default:
+        qn_group_link_hear(g, &g->link[what - QN_WATCH_LINKS]);
+    }
+}
+
+/* All that has arrived, for BEGIN counts before what is said on other links. */
+static void look(struct qn_group *g, qn_time_t now)
+{
+    struct epoll_event e[EVENTS];
+    int n = epoll_wait(g->epoll, e, EVENTS, 0);
+    for (int i = 0; i < n && g->step != QN_STEP_FAILED; i++) {
+        on_event(g, e[i].data.u32, now);
+    }
+}
+
+static bool readable(const struct qn_group *g)
+{
+    struct pollfd p = {.fd = g->epoll, .events = POLLIN};
+    return poll(&p, 1, 0) > 0;
+}
+
+/* ---- a turn -------------------------------------------------------------- */
+
+static int rest(struct qn_group *g, qn_time_t at)
+{
+    if (g->driver != NULL) {
+        qn_member_arm(g->member);
+        if (qn_member_again(g->member)) {
+            qn_member_wake(g->member);
+            return QN_GROUP_AGAIN;
+        }
+    }
+    timer_set(g, QN_MAX(at, 1));
+    g->armed = true;
+    g->kicked = false;
+    return QN_GROUP_ARMED;
+}
+
+static void wake(struct qn_group *g)
+{
+    if (g->armed && g->driver != NULL) {
+        qn_member_wake(g->member);
+    }
+    g->armed = false;
+}
+
+static int turn(struct qn_group *g, qn_time_t now)
+{
+    const bool all = g->armed || g->driver == NULL;
+    qn_time_t at = QN_TIME_NEVER;
+    wake(g);
+    g->kicked = true; /* what is asked from here on needs no wake-up */
+    if (all || ++g->busy_turns >= LOOK_TURNS) {
+        g->busy_turns = 0;
+        look(g, now);
+    }
+    if (g->step != QN_STEP_RUN && g->step != QN_STEP_FAILED) {
+        (void)qn_group_enter_turn(g, now);
+        at = g->retry_at;
+    }
+    if (g->step == QN_STEP_RUN) {
+        at = qn_group_serve_turn(g, now);
+    }
+    if (g->step == QN_STEP_FAILED) {
+        return g->err;
+    }
+    at = QN_MIN(at, qn_group_links_turn(g, now));
+    int said = rest(g, at);
+    if (said == QN_GROUP_ARMED && readable(g)) {
+        return QN_GROUP_AGAIN; /* it stays armed, so the next turn looks */
+    }
+    return said;
+}
+
+int qn_group_turn(struct qn_group *g)
+{
+    if (g->process != getpid()) {
+        return QN_EPERM;
+    }
+    if (g->step == QN_STEP_FAILED) {
+        return g->err;
+    }
+    QN_ASSERT(!g->turning); /* not from inside a callback */
+    g->turning = true;
+    int said = turn(g, qn_clock_now());
+    if (g->step == QN_STEP_FAILED) {
+        qn_waits_upto(&g->proposals, UINT64_MAX, QN_EUNKNOWN);
+        qn_waits_upto(&g->barriers, UINT64_MAX, QN_EABORTED);
+        qn_waits_deliver(&g->proposals, 0);
+        qn_waits_deliver(&g->barriers, 0);
+    }
+    g->turning = false;
+    return said;
+}
+
+const char *qn_group_why(const struct qn_group *g)
+{
+    return g->why;
+}

@@ -1,0 +1,266 @@
+#ifndef QN_PAXOS_GROUP_GROUP_H
+#define QN_PAXOS_GROUP_GROUP_H
+
+/**
+ * A replicated service inside a program: processes of one user that meet at a
+ * name keep one state, by applying the same commands in the same order.
+ *
+ *     qn_group_join          of all that start, the first founds the group
+ *     loop:
+ *       qn_group_turn        until it says QN_GROUP_ARMED,
+ *       wait                 until qn_group_fd is readable
+ *     qn_group_propose       a command; it is applied by all members, and its
+ *                            callback says how it ended here
+ *     qn_group_barrier       its callback runs when the state here has all that
+ *                            any member had shown before
+ *     qn_group_leave
+ *
+ * A group begins when `members` processes have met. Each has a seat, a number
+ * below `members`. When a process ends, however it ends, the others go on if a
+ * majority lives; the next process that joins takes its seat, and gets the
+ * state from another member. No process is special afterwards: the first one
+ * may end, too. When the last has ended, so has the group, and the name is
+ * free.
+ *
+ * State. A member begins with the empty state. `apply` changes it, in all
+ * members alike: from the command's bytes and what stands beside them, nothing
+ * else. Snapshots carry it to members that lack too much of the log.
+ *
+ * A guest in its process: no thread, signal handler, output or environment
+ * variable; no SIGPIPE; all descriptors are close-on-exec. It does one thing
+ * to the calling thread: the thread that makes the first turn is the member,
+ * its end is the member's end, and it must not lock robust mutexes
+ * (PTHREAD_MUTEX_ROBUST). A thread is a member of one group at a time; others
+ * may be members of other groups. A program must not close descriptors that it
+ * has not opened (closefrom): the seat is lost by that, and when another
+ * process has taken it this one ends (abort).
+ *
+ * Threads: all calls for one group from one thread. Nothing blocks. In a forked
+ * child each call returns QN_EPERM, and leave does nothing.
+ *
+ * What callbacks may call: `apply` and those of snapshots nothing of the group;
+ * `done` may propose, ask for barriers and for the status; `changed` may ask
+ * for the status. None may leave, block or jump out.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/err.h"
+
+struct qn_group; /* opaque */
+struct qn_transport;
+
+#define QN_GROUP_MEMBERS_MAX 64u
+#define QN_GROUP_WHY_MAX     160u /* bytes of a reason, with its zero */
+#define QN_GROUP_COMMAND_MAX ((uint64_t)64 << 20)
+#define QN_GROUP_FOREVER     UINT64_MAX         /* a timeout that never comes */
+#define QN_GROUP_CUT_BYTES   ((size_t)16 << 10) /* least room of `next` */
+
+/** A decided command. */
+struct qn_group_command {
+    const void *bytes; /* borrowed for the call */
+    size_t len;
+    uint64_t slot;     /* of the log; several commands may be in one */
+    uint64_t stamp_ms; /* ms since 1970, never goes back along the log, the same
+                          at all members */
+    uint32_t seat;     /* of the member that has proposed it, */
+    uint64_t incarnation;
+    uint64_t number; /* of its proposals, from 1 */
+    bool mine;       /* proposed by this member in this incarnation */
+};
+
+/** What the group replicates. Called from inside qn_group_turn, in its thread.
+ *  apply, begin, next, end, read, finish, install and abandon are needed with
+ *  more than one member. */
+struct qn_group_service {
+    /** @return what the proposal's callback gets at the member that has
+     *  proposed it. */
+    uint64_t (*apply)(void *ctx, const struct qn_group_command *c);
+
+    /** The state as it is now will be given to another member, in parts; `end`
+     *  is called once for each `begin` that returned QN_OK. Unless
+     *  `keeps_cut`, nothing is applied meanwhile: own proposals wait.
+     *  @return QN_OK; QN_EAGAIN: asked again soon; QN_ENOMEM; others: another
+     *  member is asked. */
+    int (*begin)(void *ctx);
+    /** @param bytes  [cap >= QN_GROUP_CUT_BYTES] filled. @param len  Filled:
+     *  1 .. cap. @return QN_OK; QN_ENOENT: there is no more; QN_EAGAIN; others:
+     *  as begin. */
+    int (*next)(void *ctx, void *bytes, size_t cap, size_t *len);
+    void (*end)(void *ctx);
+    bool keeps_cut; /* the parts are of the state at `begin`, whatever is
+                       applied since */
+
+    /** The next part, as `next` has given it: the new state is built beside the
+     *  present one. @return QN_OK; QN_ENOMEM: nothing has changed, again;
+     *  others: this snapshot is given up. */
+    int (*read)(void *ctx, const void *bytes, size_t len);
+    /** All was read; is it whole? @return as read. */
+    int (*finish)(void *ctx);
+    /** It replaces the present state. */
+    void (*install)(void *ctx);
+    /** What `read` has built is discarded. */
+    void (*abandon)(void *ctx);
+
+    /** The status has changed: members, roles, or this member's own phase.
+     *  Optional. */
+    void (*changed)(void *ctx);
+    void *ctx;
+};
+
+/** What is 0 has its default. */
+struct qn_group_opts {
+    const char *name; /* where the processes meet: a path; or "@" and letters,
+                         digits, '.', '-' or '_'. Copied, as the next one */
+    const char *application; /* printable, up to 63 bytes; and its version: */
+    uint64_t version;        /* processes of another one are refused */
+    const struct qn_transport *transport; /* kept (transports/registry.h) */
+    /* The process that founds the group chooses these for all: */
+    uint32_t members;     /* with which it begins; 1 .. QN_GROUP_MEMBERS_MAX; no
+                             default */
+    uint32_t cells;       /* of 64 bytes, of the lane between two members; a
+                             power of two; 1024 */
+    uint64_t log_bytes;   /* kept for members that lag, in the memory of each;
+                             1 MiB .. 1 GiB; 16 MiB */
+    uint64_t command_max; /* bytes, up to QN_GROUP_COMMAND_MAX; 1 MiB */
+    /* Each its own: */
+    uint32_t proposals;              /* under way at once; 1024 */
+    uint64_t proposal_bytes;         /* of them, one may be longer; 8 MiB */
+    uint32_t barriers;               /* at once; 1024 */
+    struct qn_group_service service; /* copied */
+};
+
+/** Called once for each that was taken, inside qn_group_turn or
+ *  qn_group_leave. */
+typedef void qn_group_done(void *ctx, int err, uint64_t result);
+
+/** Why QN_EAGAIN. */
+enum qn_group_reason {
+    QN_GROUP_TAKEN,     /* the last one was taken */
+    QN_GROUP_JOINS,     /* this process is not a member yet, or has no state */
+    QN_GROUP_FULL,      /* `proposals`, `proposal_bytes` or `barriers` */
+    QN_GROUP_NO_CREDIT, /* this member's share of what may be under way in the
+                           group is used up */
+    QN_GROUP_HELD /* the leader waits for a member that lags and that it may not
+                     give up */
+};
+
+enum qn_group_phase {
+    QN_GROUP_MEETING, /* it looks for members, or waits for them */
+    QN_GROUP_SYNCING, /* a member; the state is on its way */
+    QN_GROUP_SERVING,
+    QN_GROUP_ENDED /* each turn returns the error */
+};
+
+/** As of the last turn. Masks are of seats. But for phase and err all is 0
+ *  while QN_GROUP_MEETING. */
+struct qn_group_status {
+    enum qn_group_phase phase;
+    int err; /* of QN_GROUP_ENDED */
+    uint32_t seat;
+    uint64_t incarnation;
+    uint64_t members; /* that live, this one included */
+    uint64_t in_sync; /* with which nothing that was decided is lost */
+    uint32_t leader;
+    uint64_t epoch;     /* grows with each change of roles */
+    uint64_t failovers; /* that this incarnation has seen */
+    uint32_t deaths;    /* so many more at once are survived */
+    bool halted;        /* what was decided is lost with members that have
+                           ended */
+    uint64_t applied;   /* slots <= it are applied here, */
+    uint64_t decided;   /* ... and decided, as far as known here */
+    uint64_t commands;  /* applied by this incarnation */
+    uint64_t proposals; /* under way */
+    uint64_t snapshots_given, snapshots_installed;
+};
+
+/** Memory, told beforehand; bytes. */
+struct qn_group_needs {
+    uint64_t shared;      /* of each member, at most; and once for the group: */
+    uint64_t commons;     /* shared */
+    uint64_t log;         /* private, for the log */
+    uint64_t mapped;      /* address space in each process */
+    uint32_t descriptors; /* of each process, while no process joins */
+};
+
+/**
+ * Begin to join the group at a name, or to found it. The turns do the work.
+ *
+ * @param out  Filled; leave it.
+ * @return QN_OK; QN_EINVAL: an option is out of range; QN_EEXIST: this process
+ *         is at that name already; QN_EPERM: the name is of another user;
+ *         QN_ECORRUPT: it is none, or of another version; QN_ENOENT: no such
+ *         folder; QN_EMFILE; QN_ENOMEM; QN_EIO.
+ */
+int qn_group_join(struct qn_group **out, const struct qn_group_opts *o);
+
+/** End: proposals that are not applied end with QN_EUNKNOWN, barriers with
+ *  QN_EABORTED. For the others this is a death that was intended. NULL is
+ *  fine. */
+void qn_group_leave(struct qn_group *g);
+
+/** Readable when a turn is due, deadlines included; for poll(2), epoll(7), both
+ *  level- and edge-triggered. Owned by the group. */
+int qn_group_fd(const struct qn_group *g);
+
+#define QN_GROUP_ARMED 0
+#define QN_GROUP_AGAIN 1
+
+/**
+ * Do what is due. A member that turns late is a stalled member for the others.
+ *
+ * @return QN_GROUP_AGAIN: another turn is due at once; QN_GROUP_ARMED: when the
+ *         descriptor is readable. Or it has ended, qn_group_why says why, and
+ *         only leaving is left: QN_EINVAL: refused (another application,
+ *         version or transport); QN_ENOSYS: the members, or the kernel, speak
+ *         another version; QN_EBUSY: all seats are taken, or this thread is a
+ *         member of another group; QN_EMFILE; QN_ENOMEM; QN_EIO. QN_EPERM: in
+ *         a forked child.
+ */
+int qn_group_turn(struct qn_group *g);
+
+/** Of an error of the last turn: one line, for people; else empty. */
+const char *qn_group_why(const struct qn_group *g);
+
+/**
+ * Propose a command; also between turns, and after QN_GROUP_ARMED.
+ *
+ * @param bytes    [len >= 1] copied.
+ * @param timeout  ns, or QN_GROUP_FOREVER.
+ * @param done     Its end: QN_OK and what `apply` has returned here; or
+ *                 QN_EUNKNOWN: the timeout has come, the member leaves, or a
+ *                 snapshot has it already. Then it is applied once or never.
+ * @return QN_OK; else nothing has begun and `done` is not called: QN_EAGAIN
+ *         (qn_group_reason says why), QN_ENOQUORUM: an earlier proposal
+ *         waits beyond its timeout, or the group has halted; QN_EMSGSIZE,
+ *         QN_EINVAL (no bytes), QN_ENOMEM, QN_EPERM (a forked child), QN_EBUSY
+ *         (inside a callback of the service), or the error that has ended it.
+ *
+ * Own proposals are applied in their order.
+ */
+int qn_group_propose(struct qn_group *g, const void *bytes, size_t len,
+                     uint64_t timeout, qn_group_done *done, void *ctx);
+
+/**
+ * Wait until the state here has all that any member has shown before this call:
+ * a read of it is linearizable then. One look for all that ask in one turn.
+ *
+ * @param done  QN_OK; QN_ETIMEDOUT; QN_EABORTED: the member leaves.
+ * @return QN_OK; else as qn_group_propose, but for QN_ENOQUORUM and
+ *         QN_EMSGSIZE.
+ */
+int qn_group_barrier(struct qn_group *g, uint64_t timeout, qn_group_done *done,
+                     void *ctx);
+
+/** Why the last propose or barrier returned QN_EAGAIN. */
+enum qn_group_reason qn_group_reason(const struct qn_group *g);
+
+void qn_group_status(const struct qn_group *g, struct qn_group_status *out);
+
+/** What a group of these options takes. @return QN_OK; QN_EINVAL. Pure, any
+ *  thread. */
+int qn_group_needs(const struct qn_group_opts *o, struct qn_group_needs *out);
+
+#endif

@@ -1,0 +1,185 @@
+#ifndef QN_PAXOS_GROUP_GROUP_INTERNAL_H
+#define QN_PAXOS_GROUP_GROUP_INTERNAL_H
+
+/** What the parts of a group share. One thread. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/place/commons.h"
+#include "core/qp.h"
+#include "core/rendezvous/rendezvous.h"
+#include "paxos/driver/driver.h"
+#include "paxos/group/dialogue.h"
+#include "paxos/group/group.h"
+#include "paxos/group/waits.h"
+#include "paxos/member/member.h"
+
+/** Connections of guests and members at once; a further guest is turned away
+ *  and comes again. */
+#define QN_GROUP_LINKS_MAX 128u
+/** Incarnations that a guest hears of before it starts, its own not counted. */
+#define QN_GROUP_KNOWN_MAX 256u
+
+/** How far this process is. */
+enum qn_group_step {
+    QN_STEP_ENTER,    /* it looks for a member, or founds */
+    QN_STEP_ASK,      /* HELLO was said */
+    QN_STEP_SIT,      /* it has the commons, and takes a seat */
+    QN_STEP_MEET,     /* it tells all members of itself */
+    QN_STEP_ASSEMBLE, /* the group has not begun */
+    QN_STEP_RUN,
+    QN_STEP_FAILED
+};
+
+/** What an event of the group's descriptor is of; links are behind. */
+enum qn_group_watched {
+    QN_WATCH_TIMER,
+    QN_WATCH_LISTENER,
+    QN_WATCH_DOORBELL,
+    QN_WATCH_LINKS
+};
+
+struct qn_group_link {
+    int fd;          /* -1: free */
+    bool ours;       /* this process has connected */
+    bool asked;      /* HELLO was received */
+    bool introduced; /* ours: PEER was said; and DONE not heard: */
+    bool waits;
+    qn_node_t node;       /* of the other end; QN_NODES_MAX: not known */
+    uint64_t incarnation; /* not ours: which has introduced itself; 0 */
+    qn_time_t since;
+};
+
+/** An incarnation that this one has heard of. */
+struct qn_group_known {
+    struct qn_member_peer peer; /* its fd is owned */
+    bool ended;
+};
+
+struct qn_group {
+    struct qn_group_opts o;
+    char name[QN_RENDEZVOUS_NAME_MAX + 1];
+    struct qn_dialogue_hello hello; /* application, version, .. */
+    pid_t process;
+    int epoll, timer;
+    qn_time_t timer_at; /* what the timer is set to; QN_TIME_NEVER */
+    bool armed;         /* the last turn said so */
+    bool kicked;        /* and something was asked since */
+    bool turning, applying;
+    uint32_t busy_turns; /* since the descriptors were looked at */
+
+    enum qn_group_step step;
+    int err;
+    char why[QN_GROUP_WHY_MAX];
+    qn_time_t retry_at, deadline; /* of the step */
+    struct qn_rendezvous *rendezvous;
+    uint64_t skip;     /* seats not to ask */
+    qn_node_t contact; /* the one that is asked */
+    uint64_t untold;   /* MEET: seats not told of this member */
+
+    struct qn_dialogue_layout layout;
+    int commons_fd; /* -1 */
+    struct qn_commons *commons;
+    int doorbell_fd[QN_NODES_MAX]; /* [layout.nodes]; -1 */
+    bool founds;
+    bool begun; /* the group has: */
+    bool has_begin;
+    uint64_t begin[QN_NODES_MAX]; /* has_begin: the first incarnations */
+
+    struct qn_group_link link[QN_GROUP_LINKS_MAX];
+    struct qn_group_known known[QN_GROUP_KNOWN_MAX];
+    uint32_t known_count;
+
+    qn_node_t self;
+    uint64_t incarnation;
+    struct qn_member *member;
+    struct qn_driver *driver; /* the member's; NULL: it does not run */
+    bool complete;            /* there is a state, */
+    bool catches_up;          /* ... it serves when it has reached: */
+    uint64_t serve_from;
+    bool serving;
+    struct qn_waits proposals, barriers;
+    uint64_t barriers_new; /* barriers without an index yet */
+    enum qn_group_reason reason;
+    uint64_t commands;
+    uint64_t failovers, members, epoch; /* as `changed` has told */
+    enum qn_group_phase phase;
+};
+
+/* ---- group.c ------------------------------------------------------------- */
+
+/** The group has ended for this process. @return err. */
+int qn_group_fail(struct qn_group *g, int err, const char *why);
+
+/** A turn is due now, though the last one has armed. */
+void qn_group_kick(struct qn_group *g);
+
+/** Watch a descriptor. @return QN_OK; QN_ENOMEM. */
+int qn_group_watch(struct qn_group *g, int fd, uint32_t what);
+
+/* ---- group_enter.c: from the name to a seat ------------------------------ */
+
+int qn_group_enter_turn(struct qn_group *g, qn_time_t now);
+
+/** Everything of the attempt is given back; a next one begins. */
+int qn_group_enter_again(struct qn_group *g);
+
+/** Everything but what qn_group_join has made is given back. */
+void qn_group_drop(struct qn_group *g);
+
+/** WELCOME came: take the descriptors. @return QN_OK; else they are closed. */
+int qn_group_welcomed(struct qn_group *g, const struct qn_dialogue_layout *l,
+                      const int *fds);
+
+/** A member of these options. */
+struct qn_device_opts qn_group_device(const struct qn_dialogue_layout *l);
+uint64_t qn_group_ring_bytes(const struct qn_dialogue_layout *l);
+uint64_t qn_group_arena_bytes(const struct qn_dialogue_layout *l);
+int qn_group_layout(const struct qn_group_opts *o,
+                    struct qn_dialogue_layout *l);
+
+/* ---- group_links.c: what guests and members say -------------------------- */
+
+/** A connection; `fd` is taken. @return NULL: closed, there is no room. */
+struct qn_group_link *qn_group_link_add(struct qn_group *g, int fd, bool ours,
+                                        qn_time_t now);
+void qn_group_link_close(struct qn_group *g, struct qn_group_link *l);
+/** @return false: it is closed now. */
+bool qn_group_link_say(struct qn_group *g, struct qn_group_link *l,
+                       const struct qn_dialogue_msg *m, const int *fds,
+                       uint32_t count);
+/** Tell it of this member. */
+bool qn_group_link_introduce(struct qn_group *g, struct qn_group_link *l);
+void qn_group_links_accept(struct qn_group *g, qn_time_t now);
+/** All that has arrived on a link. */
+void qn_group_link_hear(struct qn_group *g, struct qn_group_link *l);
+/** Close those that have said nothing for long. @return when to come again. */
+qn_time_t qn_group_links_turn(struct qn_group *g, qn_time_t now);
+/** BEGIN to all that are connected. */
+void qn_group_links_begin(struct qn_group *g);
+/** Close those that this process has made. */
+void qn_group_links_close_ours(struct qn_group *g);
+
+/* ---- group_start.c: from the peers to a member that runs ----------------- */
+
+int qn_group_member_make(struct qn_group *g);
+/** An incarnation; p->fd is taken. @return QN_OK, also if it was known; else as
+ *  qn_member_peer_up; QN_EDQUOT: too many. */
+int qn_group_acquaint(struct qn_group *g, const struct qn_member_peer *p,
+                      bool ended);
+/** The group begins with this incarnation, among others, if all are there. */
+int qn_group_assemble_turn(struct qn_group *g);
+/** The group has begun before. */
+int qn_group_start_later(struct qn_group *g);
+void qn_group_forget_known(struct qn_group *g);
+
+/* ---- group_serve.c: a member that runs ----------------------------------- */
+
+struct qn_service qn_group_driver_service(struct qn_group *g);
+struct qn_member_state qn_group_member_state(struct qn_group *g);
+/** @return when the next one is due. */
+qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now);
+
+#endif

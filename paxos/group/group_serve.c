@@ -1,0 +1,395 @@
+/*
+ * A member that runs: commands in, applied commands out.
+ *
+ * Inside the driver's turn nothing is told to the host but the service's own
+ * callbacks. Ends of proposals and barriers are noted, and told between the
+ * driver's turn and its flush: what a callback proposes leaves in the same
+ * turn.
+ *
+ * A member serves when it has a state, and has reached what others had shown by
+ * then. Before that nothing may be proposed: its apply might run on a state
+ * that is about to be replaced, and its result would be of no use.
+ */
+#include <assert.h>
+#include <unistd.h>
+
+#include "core/base/assert.h"
+#include "core/base/bits.h"
+#include "core/base/err.h"
+#include "paxos/group/group_internal.h"
+
+enum { BYTES_OF_WORK = 1024 }; /* copied, as much as a small command */
+
+static_assert(QN_GROUP_CUT_BYTES <= QN_STATE_TRANSFER_CONTENT, "a part fits");
+
+/* ---- the service --------------------------------------------------------- */
+
+static uint32_t on_apply(void *ctx, const struct qn_applied *a)
+{
+    struct qn_group *g = ctx;
+    const struct qn_group_command c = {.bytes = a->bytes.data,
+                                       .len = a->bytes.len,
+                                       .slot = a->slot,
+                                       .stamp_ms = a->stamp_ms,
+                                       .seat = a->origin,
+                                       .incarnation = a->origin_inc,
+                                       .number = a->seq,
+                                       .mine = a->mine};
+    uint64_t result = g->o.service.apply(g->o.service.ctx, &c);
+    g->commands++;
+    if (a->mine) {
+        qn_waits_result(&g->proposals, a->seq, result);
+    }
+    return (uint32_t)(1 + a->bytes.len / BYTES_OF_WORK);
+}
+
+static void on_applied(void *ctx, qn_slot_t slot, uint64_t stamp_ms)
+{
+    (void)ctx;
+    (void)slot;
+    (void)stamp_ms;
+}
+
+/* Members of a group say nothing to each other outside the log. */
+static void on_peer_message(void *ctx, qn_node_t from, struct qn_slice bytes)
+{
+    (void)ctx;
+    (void)from;
+    (void)bytes;
+}
+
+struct qn_service qn_group_driver_service(struct qn_group *g)
+{
+    return (struct qn_service){.apply = on_apply,
+                               .applied = on_applied,
+                               .on_peer_message = on_peer_message,
+                               .ctx = g};
+}
+
+/* ---- snapshots ----------------------------------------------------------- */
+
+static bool is_complete(void *ctx)
+{
+    return ((const struct qn_group *)ctx)->complete;
+}
+
+static int cut_begin(void *ctx, qn_slot_t position)
+{
+    const struct qn_group *g = ctx;
+    (void)position;
+    return g->o.service.begin(g->o.service.ctx);
+}
+
+static int cut_next(void *ctx, uint8_t *bytes, size_t cap, size_t *len)
+{
+    const struct qn_group *g = ctx;
+    int err = g->o.service.next(g->o.service.ctx, bytes, cap, len);
+    QN_ASSERT(err != QN_OK || (*len >= 1 && *len <= cap));
+    return err;
+}
+
+static void cut_end(void *ctx)
+{
+    const struct qn_group *g = ctx;
+    g->o.service.end(g->o.service.ctx);
+}
+
+static int build_read(void *ctx, qn_slot_t position, struct qn_slice part)
+{
+    const struct qn_group *g = ctx;
+    (void)position;
+    return g->o.service.read(g->o.service.ctx, part.data, part.len);
+}
+
+static int build_finish(void *ctx)
+{
+    const struct qn_group *g = ctx;
+    return g->o.service.finish(g->o.service.ctx);
+}
+
+static void build_install(void *ctx, qn_slot_t position)
+{
+    struct qn_group *g = ctx;
+    (void)position;
+    g->o.service.install(g->o.service.ctx);
+    g->complete = true;
+}
+
+static void build_abandon(void *ctx)
+{
+    const struct qn_group *g = ctx;
+    g->o.service.abandon(g->o.service.ctx);
+}
+
+static void on_lags(void *ctx, qn_slot_t slot)
+{
+    (void)ctx;
+    (void)slot;
+}
+
+static void on_covered(void *ctx, uint64_t seq)
+{
+    struct qn_group *g = ctx;
+    qn_waits_upto(&g->proposals, seq, QN_EUNKNOWN);
+}
+
+static void on_caught_up(void *ctx, qn_slot_t position)
+{
+    struct qn_group *g = ctx;
+    (void)position;
+    g->complete = true;
+}
+
+struct qn_member_state qn_group_member_state(struct qn_group *g)
+{
+    return (struct qn_member_state){.user = {.no_cut = !g->o.service.keeps_cut,
+                                             .complete = is_complete,
+                                             .begin = cut_begin,
+                                             .next = cut_next,
+                                             .end = cut_end,
+                                             .read = build_read,
+                                             .finish = build_finish,
+                                             .install = build_install,
+                                             .abandon = build_abandon,
+                                             .ctx = g},
+                                    .lags = on_lags,
+                                    .covered = on_covered,
+                                    .caught_up = on_caught_up,
+                                    .ctx = g};
+}
+
+/* ---- a turn -------------------------------------------------------------- */
+
+/* Those that have come since the last turn want one look. */
+static void barriers_look(struct qn_group *g)
+{
+    if (g->barriers_new == 0) {
+        return;
+    }
+    const struct qn_read_view v = qn_driver_read_view(g->driver);
+    qn_waits_number(&g->barriers, g->barriers_new, v.index);
+    qn_driver_read_wanted(g->driver, v.index);
+    g->barriers_new = 0;
+}
+
+static void barriers_end(struct qn_group *g)
+{
+    if (qn_waits_open(&g->barriers) > g->barriers_new) {
+        qn_waits_upto(&g->barriers, qn_driver_read_view(g->driver).reached,
+                      QN_OK);
+    }
+}
+
+static void serve_when_reached(struct qn_group *g)
+{
+    if (g->serving || !g->complete) {
+        return;
+    }
+    const struct qn_read_view v = qn_driver_read_view(g->driver);
+    if (!g->catches_up) {
+        g->catches_up = true;
+        g->serve_from = v.index;
+        qn_driver_read_wanted(g->driver, v.index);
+    }
+    g->serving = v.reached >= g->serve_from;
+}
+
+static void tell_changes(struct qn_group *g, qn_time_t now)
+{
+    const uint64_t members = qn_member_peers(g->member);
+    const uint64_t epoch = qn_member_epoch(g->member);
+    const enum qn_group_phase phase =
+        g->serving ? QN_GROUP_SERVING : QN_GROUP_SYNCING;
+    struct qn_driver_status st;
+    if (members == g->members && epoch == g->epoch && phase == g->phase) {
+        return;
+    }
+    if (epoch != g->epoch) {
+        qn_driver_status(g->driver, &st);
+        if (st.failovers != g->failovers && st.reason == QN_REASON_SUSPECTED) {
+            qn_member_deposed(g->member, st.lost, now);
+        }
+        g->failovers = st.failovers;
+    }
+    g->members = members;
+    g->epoch = epoch;
+    g->phase = phase;
+    if (g->o.service.changed != NULL) {
+        g->o.service.changed(g->o.service.ctx);
+    }
+}
+
+qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now)
+{
+    g->applying = true;
+    qn_time_t at = qn_member_turn_begin(g->member, now);
+    barriers_look(g);
+    (void)qn_driver_turn(g->driver, now, qn_clock_wall_ms());
+    g->applying = false;
+    barriers_end(g);
+    serve_when_reached(g);
+    qn_waits_deliver(&g->proposals, now);
+    qn_waits_deliver(&g->barriers, now);
+    (void)qn_driver_flush(g->driver, now);
+    g->applying = true;
+    at = QN_MIN(at, qn_member_turn_end(g->member, now));
+    tell_changes(g, now);
+    g->applying = false;
+    at = QN_MIN(at, qn_driver_deadline(g->driver));
+    at = QN_MIN(at, qn_waits_next(&g->proposals));
+    at = QN_MIN(at, qn_waits_next(&g->barriers));
+    return g->barriers_new != 0 ? now : at;
+}
+
+/* ---- what the host asks -------------------------------------------------- */
+
+static int refused(struct qn_group *g, enum qn_group_reason why)
+{
+    g->reason = why;
+    return QN_EAGAIN;
+}
+
+/* @return QN_OK: it may ask. */
+static int check(struct qn_group *g)
+{
+    if (g->process != getpid()) {
+        return QN_EPERM;
+    }
+    if (g->step == QN_STEP_FAILED) {
+        return g->err;
+    }
+    if (g->applying) {
+        return QN_EBUSY;
+    }
+    return g->serving ? QN_OK : refused(g, QN_GROUP_JOINS);
+}
+
+static qn_time_t deadline_of(uint64_t timeout)
+{
+    const qn_time_t now = qn_clock_now();
+    return timeout < QN_TIME_NEVER - now ? now + timeout : QN_TIME_NEVER;
+}
+
+static int propose_check(struct qn_group *g, size_t len)
+{
+    int err = check(g);
+    if (err != QN_OK) {
+        return err;
+    }
+    if (len == 0 || len > g->layout.command_max) {
+        return len == 0 ? QN_EINVAL : QN_EMSGSIZE;
+    }
+    if (qn_waits_given_up(&g->proposals) || qn_driver_halted(g->driver)) {
+        return QN_ENOQUORUM;
+    }
+    if (!qn_waits_room(&g->proposals, len)) {
+        return refused(g, QN_GROUP_FULL);
+    }
+    if (qn_driver_held(g->driver)) {
+        return refused(g, QN_GROUP_HELD);
+    }
+    return QN_OK;
+}
+
+int qn_group_propose(struct qn_group *g, const void *bytes, size_t len,
+                     uint64_t timeout, qn_group_done *done, void *ctx)
+{
+    const struct qn_slice command = {bytes, len};
+    uint64_t seq;
+    int err = propose_check(g, len);
+    if (err == QN_OK) {
+        err = qn_driver_submit(g->driver, &command, 1, &seq);
+        err = err == QN_EAGAIN ? refused(g, QN_GROUP_NO_CREDIT) : err;
+    }
+    if (err != QN_OK) {
+        return err;
+    }
+    const struct qn_wait w = {.number = seq,
+                              .deadline = deadline_of(timeout),
+                              .bytes = len,
+                              .done = done,
+                              .ctx = ctx};
+    qn_waits_add(&g->proposals, &w);
+    g->reason = QN_GROUP_TAKEN;
+    qn_group_kick(g);
+    return QN_OK;
+}
+
+int qn_group_barrier(struct qn_group *g, uint64_t timeout, qn_group_done *done,
+                     void *ctx)
+{
+    int err = check(g);
+    if (err == QN_OK && !qn_waits_room(&g->barriers, 0)) {
+        err = refused(g, QN_GROUP_FULL);
+    }
+    if (err != QN_OK) {
+        return err;
+    }
+    const struct qn_wait w = {.number = UINT64_MAX, /* until the next look */
+                              .deadline = deadline_of(timeout),
+                              .done = done,
+                              .ctx = ctx};
+    qn_waits_add(&g->barriers, &w);
+    g->barriers_new++;
+    g->reason = QN_GROUP_TAKEN;
+    qn_group_kick(g);
+    return QN_OK;
+}
+
+enum qn_group_reason qn_group_reason(const struct qn_group *g)
+{
+    return g->reason;
+}
+
+/* ---- status -------------------------------------------------------------- */
+
+static uint32_t count(uint64_t mask)
+{
+    return (uint32_t)__builtin_popcountll(mask);
+}
+
+/* A majority must live that changes the roles, and one of those with which
+ * nothing is lost. */
+static uint32_t survived(uint32_t voters, uint64_t living, uint64_t in_sync)
+{
+    const uint32_t needed = voters / 2 + 1;
+    const uint32_t votes = count(living) > needed ? count(living) - needed : 0;
+    const uint32_t copies = count(in_sync) > 1 ? count(in_sync) - 1 : 0;
+    return QN_MIN(votes, copies);
+}
+
+static void status_of_member(const struct qn_group *g,
+                             struct qn_group_status *out)
+{
+    struct qn_driver_status d;
+    struct qn_state_transfer_status t;
+    qn_driver_status(g->driver, &d);
+    qn_member_transfer_status(g->member, &t);
+    out->phase = g->serving ? QN_GROUP_SERVING : QN_GROUP_SYNCING;
+    out->seat = g->self;
+    out->incarnation = g->incarnation;
+    out->members = d.alive;
+    out->in_sync = d.in_sync;
+    out->leader = d.leader;
+    out->epoch = d.epoch;
+    out->failovers = d.failovers;
+    out->deaths = survived(g->layout.nodes, d.alive, d.in_sync);
+    out->halted = qn_driver_halted(g->driver);
+    out->applied = d.applied;
+    out->decided = d.decided_hi;
+    out->commands = g->commands;
+    out->proposals = qn_waits_open(&g->proposals);
+    out->snapshots_given = t.given;
+    out->snapshots_installed = t.joined;
+}
+
+void qn_group_status(const struct qn_group *g, struct qn_group_status *out)
+{
+    *out = (struct qn_group_status){.phase = QN_GROUP_MEETING};
+    if (g->step == QN_STEP_FAILED) {
+        out->phase = QN_GROUP_ENDED;
+        out->err = g->err;
+    } else if (g->driver != NULL && g->process == getpid()) {
+        status_of_member(g, out);
+    }
+}

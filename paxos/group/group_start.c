@@ -1,0 +1,317 @@
+/*
+ * From the peers that were heard of to a member that runs.
+ *
+ * What a guest hears of before it starts is collected, for it may hear of one
+ * incarnation twice, of a later one before an earlier one, and of the end of
+ * either. Incarnations are numbered over all seats, so in their order those of
+ * one seat are right: each but the last has ended.
+ *
+ * The members with which a group begins all name the same incarnations, those
+ * of BEGIN: they stand in the first entry of the utility log. One that is not
+ * heard of and has ended is named all the same.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/base/assert.h"
+#include "core/base/bits.h"
+#include "core/base/err.h"
+#include "core/place/liveness.h"
+#include "paxos/group/group_internal.h"
+
+/* ---- the member ---------------------------------------------------------- */
+
+/* Never returns: another process is this seat, and may write what is this
+ * one's. It happens if this process has closed a descriptor of the commons
+ * behind our back. */
+static void on_superseded(void *ctx, uint64_t incarnation)
+{
+    (void)ctx;
+    (void)incarnation;
+    abort();
+}
+
+static void on_ended(void *ctx, qn_node_t node, uint64_t incarnation,
+                     qn_time_t now)
+{
+    (void)ctx;
+    (void)node;
+    (void)incarnation;
+    (void)now;
+}
+
+static void on_recorded(void *ctx, qn_node_t node, uint64_t incarnation,
+                        const void *flight)
+{
+    (void)ctx;
+    (void)node;
+    (void)incarnation;
+    (void)flight;
+}
+
+static void on_resumed(void *ctx, qn_node_t node, qn_time_t timeout)
+{
+    (void)ctx;
+    (void)node;
+    (void)timeout;
+}
+
+/* Larger than that of any seat, whatever a process may have done to the
+ * counter. */
+static uint64_t next_incarnation(struct qn_group *g)
+{
+    uint64_t next = qn_commons_next_incarnation(g->commons);
+    for (qn_node_t i = 0; i < g->layout.nodes; i++) {
+        uint64_t inc;
+        pid_t tid;
+        (void)qn_liveness_incarnation(g->commons, i, &inc, &tid);
+        next = QN_MAX(next, inc + 1);
+    }
+    return next;
+}
+
+int qn_group_member_make(struct qn_group *g)
+{
+    int anywhere[QN_NODES_MAX];
+    const struct qn_dialogue_layout *l = &g->layout;
+    for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
+        anywhere[i] = -1;
+    }
+    g->incarnation = next_incarnation(g);
+    const struct qn_member_opts o = {
+        .self = g->self,
+        .nodes = l->nodes,
+        .incarnation = g->incarnation,
+        .seed = g->incarnation ^ qn_clock_now(),
+        .born_ms = qn_clock_wall_ms(),
+        .commons_fd = g->commons_fd,
+        .record_fd = -1,
+        .doorbell_fd = g->doorbell_fd,
+        .transport = g->o.transport,
+        .cells = l->cells,
+        .device = qn_group_device(l),
+        .shares = true,
+        .memory_acceptor = l->nodes > 1,
+        .ring_bytes = qn_group_ring_bytes(l),
+        .arena_bytes = qn_group_arena_bytes(l),
+        .backlog_bytes = l->log_bytes,
+        .lag_timeout = QN_S,
+        .min_awaited = (l->nodes - 1) / 2,
+        .numa_node = anywhere,
+        .topology = "sequential",
+        .callbacks = {.superseded = on_superseded,
+                      .ended = on_ended,
+                      .recorded = on_recorded,
+                      .resumed = on_resumed,
+                      .ctx = g},
+    };
+    return qn_member_create(&g->member, &o);
+}
+
+/* ---- what was heard of -------------------------------------------------- */
+
+static struct qn_group_known *known(struct qn_group *g, qn_node_t node,
+                                    uint64_t incarnation)
+{
+    for (uint32_t i = 0; i < g->known_count; i++) {
+        struct qn_group_known *k = &g->known[i];
+        if (k->peer.node == node && k->peer.incarnation == incarnation) {
+            return k;
+        }
+    }
+    return NULL;
+}
+
+void qn_group_forget_known(struct qn_group *g)
+{
+    for (uint32_t i = 0; i < g->known_count; i++) {
+        close(g->known[i].peer.fd);
+    }
+    g->known_count = 0;
+}
+
+/* In the order of incarnations. */
+static int remember(struct qn_group *g, const struct qn_member_peer *p,
+                    bool ended)
+{
+    uint32_t at = g->known_count;
+    if (at == QN_GROUP_KNOWN_MAX) {
+        return QN_EDQUOT;
+    }
+    while (at > 0 && g->known[at - 1].peer.incarnation > p->incarnation) {
+        g->known[at] = g->known[at - 1];
+        at--;
+    }
+    g->known[at] = (struct qn_group_known){.peer = *p, .ended = ended};
+    g->known_count++;
+    return QN_OK;
+}
+
+static int peer_up(struct qn_group *g, const struct qn_member_peer *p)
+{
+    int err = p->node == g->self ? QN_OK : qn_member_peer_up(g->member, p);
+    return err == QN_ESTALE ? QN_OK : err; /* it was told twice */
+}
+
+int qn_group_acquaint(struct qn_group *g, const struct qn_member_peer *p,
+                      bool ended)
+{
+    int err = QN_OK;
+    QN_ASSERT(p->node < g->layout.nodes);
+    if (g->driver != NULL) {
+        err = ended ? QN_OK : peer_up(g, p);
+        close(p->fd);
+        return err;
+    }
+    struct qn_group_known *k = known(g, p->node, p->incarnation);
+    if (p->node == g->self && p->incarnation >= g->incarnation) {
+        err = QN_ECORRUPT;
+    } else if (k != NULL) {
+        k->ended = k->ended || ended;
+    } else {
+        err = remember(g, p, ended);
+        if (err == QN_OK) {
+            return QN_OK;
+        }
+    }
+    close(p->fd);
+    return err;
+}
+
+/* ---- starting ------------------------------------------------------------ */
+
+static bool is_dead(const struct qn_group *g, qn_node_t node, uint64_t inc)
+{
+    return qn_liveness_check(g->commons, node, inc) == QN_LIVENESS_DEAD;
+}
+
+/* One that cannot be mapped is a peer that is not there: it introduces itself
+ * later, or was damaged. */
+static void meet_one(struct qn_group *g, const struct qn_group_known *k)
+{
+    const struct qn_member_peer *p = &k->peer;
+    struct qn_member_peer former;
+    if (p->node != g->self && qn_member_peer(g->member, p->node, &former)) {
+        qn_member_meet_ended(g->member, p->node, former.incarnation);
+    }
+    if (qn_member_meet(g->member, p) == QN_OK && p->node != g->self &&
+        (k->ended || is_dead(g, p->node, p->incarnation))) {
+        qn_member_meet_ended(g->member, p->node, p->incarnation);
+    }
+}
+
+static int run(struct qn_group *g, bool first)
+{
+    const struct qn_service service = qn_group_driver_service(g);
+    const struct qn_member_state state = qn_group_member_state(g);
+    QN_ASSERT(g->driver == NULL);
+    int err = qn_member_start(g->member, &service, &state);
+    if (err == QN_OK) {
+        err = qn_group_watch(g, g->doorbell_fd[g->self], QN_WATCH_DOORBELL);
+    }
+    if (err != QN_OK) {
+        return qn_group_fail(g, err, "the member cannot start");
+    }
+    g->driver = qn_member_driver(g->member);
+    g->complete = first;
+    g->begun = true;
+    g->step = QN_STEP_RUN;
+    return QN_OK;
+}
+
+/* The others: those that came after BEGIN. */
+static void meet_rest(struct qn_group *g)
+{
+    for (uint32_t i = 0; i < g->known_count; i++) {
+        if (!g->known[i].ended) {
+            (void)peer_up(g, &g->known[i].peer);
+        }
+    }
+    qn_group_forget_known(g);
+}
+
+int qn_group_start_later(struct qn_group *g)
+{
+    for (uint32_t i = 0; i < g->known_count; i++) {
+        meet_one(g, &g->known[i]);
+    }
+    for (qn_node_t i = 0; i < g->layout.nodes; i++) {
+        uint64_t inc;
+        pid_t tid;
+        if (i != g->self && qn_liveness_incarnation(g->commons, i, &inc,
+                                                    &tid) == QN_LIVENESS_DEAD) {
+            qn_member_meet_ended(g->member, i, inc);
+        }
+    }
+    qn_group_forget_known(g);
+    qn_group_links_close_ours(g);
+    return run(g, false);
+}
+
+static int start_first(struct qn_group *g)
+{
+    for (qn_node_t i = 0; i < g->layout.nodes; i++) {
+        const struct qn_group_known *k = known(g, i, g->begin[i]);
+        if (i != g->self && k != NULL) {
+            meet_one(g, k);
+        }
+        if (i != g->self && (k == NULL || is_dead(g, i, g->begin[i]))) {
+            qn_member_meet_ended(g->member, i, g->begin[i]);
+        }
+    }
+    qn_member_set_first(g->member);
+    int err = run(g, true);
+    if (err == QN_OK) {
+        meet_rest(g);
+        qn_group_links_begin(g);
+        qn_group_links_close_ours(g);
+    }
+    return err;
+}
+
+/* ---- all have come ------------------------------------------------------- */
+
+/* The present incarnation of each seat; the last one known that lives. */
+static bool all_live(struct qn_group *g)
+{
+    uint32_t n = 1;
+    for (qn_node_t i = 0; i < g->layout.nodes; i++) {
+        g->begin[i] = 0;
+    }
+    for (uint32_t i = 0; i < g->known_count; i++) {
+        const struct qn_member_peer *p = &g->known[i].peer;
+        if (p->node != g->self && !is_dead(g, p->node, p->incarnation)) {
+            g->begin[p->node] = p->incarnation;
+        }
+    }
+    g->begin[g->self] = g->incarnation;
+    for (qn_node_t i = 0; i < g->layout.nodes; i++) {
+        n += i != g->self && g->begin[i] != 0;
+    }
+    return n == g->layout.nodes;
+}
+
+/* Each that BEGIN names has introduced itself, or has ended. */
+static bool all_heard(struct qn_group *g)
+{
+    for (qn_node_t i = 0; i < g->layout.nodes; i++) {
+        if (i != g->self && g->begin[i] != 0 &&
+            known(g, i, g->begin[i]) == NULL && !is_dead(g, i, g->begin[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int qn_group_assemble_turn(struct qn_group *g)
+{
+    if (g->founds && all_live(g)) {
+        g->has_begin = true;
+        return start_first(g);
+    }
+    if (!g->has_begin || !all_heard(g)) {
+        return QN_OK;
+    }
+    return g->begin[g->self] == g->incarnation ? start_first(g)
+                                               : qn_group_start_later(g);
+}

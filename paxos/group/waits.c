@@ -1,0 +1,119 @@
+/*
+ * The queue of waits.h. Deadlines are in no order, so the earliest is kept, and
+ * all are looked at when it has come. Callers give few different ones.
+ */
+#include "paxos/group/waits.h"
+
+#include <stdlib.h>
+
+#include "core/base/assert.h"
+#include "core/base/bits.h"
+#include "core/base/err.h"
+
+static struct qn_wait *at(const struct qn_waits *w, uint64_t i)
+{
+    return &w->ring[i % w->max];
+}
+
+int qn_waits_init(struct qn_waits *w, uint32_t max, size_t bytes_max, int late)
+{
+    struct qn_wait *ring = calloc(max, sizeof *ring);
+    QN_ASSERT(max >= 1);
+    if (ring == NULL) {
+        return QN_ENOMEM;
+    }
+    *w = (struct qn_waits){.ring = ring,
+                           .max = max,
+                           .bytes_max = bytes_max,
+                           .late = late,
+                           .next = QN_TIME_NEVER};
+    return QN_OK;
+}
+
+void qn_waits_fini(struct qn_waits *w)
+{
+    free(w->ring);
+    *w = (struct qn_waits){0};
+}
+
+bool qn_waits_room(const struct qn_waits *w, size_t bytes)
+{
+    return w->tail - w->head < w->max &&
+           (w->bytes == 0 ||
+            (bytes <= w->bytes_max && w->bytes <= w->bytes_max - bytes));
+}
+
+void qn_waits_add(struct qn_waits *w, const struct qn_wait *like)
+{
+    QN_ASSERT(qn_waits_room(w, like->bytes));
+    QN_ASSERT(w->tail == w->open || at(w, w->tail - 1)->number <= like->number);
+    QN_ASSERT(like->done != NULL);
+    *at(w, w->tail++) = *like;
+    w->bytes += like->bytes;
+    w->next = QN_MIN(w->next, like->deadline);
+}
+
+void qn_waits_number(struct qn_waits *w, uint64_t count, uint64_t number)
+{
+    QN_ASSERT(count <= qn_waits_open(w));
+    for (uint64_t i = w->tail - count; i != w->tail; i++) {
+        at(w, i)->number = number;
+    }
+}
+
+static void end_oldest(struct qn_waits *w, int err, uint64_t result)
+{
+    struct qn_wait *x = at(w, w->open++);
+    QN_ASSERT(w->bytes >= x->bytes);
+    w->bytes -= x->bytes;
+    x->err = err;
+    x->result = result;
+}
+
+void qn_waits_result(struct qn_waits *w, uint64_t number, uint64_t result)
+{
+    QN_ASSERT(w->open != w->tail);
+    QN_ASSERT(at(w, w->open)->number == number);
+    end_oldest(w, QN_OK, result);
+}
+
+void qn_waits_upto(struct qn_waits *w, uint64_t number, int err)
+{
+    while (w->open != w->tail && at(w, w->open)->number <= number) {
+        end_oldest(w, err, 0);
+    }
+}
+
+static void expire(struct qn_waits *w, qn_time_t now)
+{
+    const uint64_t tail = w->tail; /* a callback may add */
+    w->next = QN_TIME_NEVER;
+    for (uint64_t i = w->open; i != tail; i++) {
+        struct qn_wait *x = at(w, i);
+        if (x->done != NULL && x->deadline <= now) {
+            const struct qn_wait late = *x;
+            x->done = NULL;
+            late.done(late.ctx, w->late, 0);
+        } else if (x->done != NULL) {
+            w->next = QN_MIN(w->next, x->deadline);
+        }
+    }
+}
+
+void qn_waits_deliver(struct qn_waits *w, qn_time_t now)
+{
+    for (const uint64_t open = w->open; w->head != open;) {
+        const struct qn_wait x = *at(w, w->head++);
+        if (x.done != NULL) {
+            x.done(x.ctx, x.err, x.result);
+        }
+    }
+    if (w->next <= now) {
+        expire(w, now);
+    }
+}
+
+bool qn_waits_given_up(const struct qn_waits *w)
+{
+    return w->open != w->tail && at(w, w->open)->done == NULL;
+}

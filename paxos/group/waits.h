@@ -1,0 +1,96 @@
+#ifndef QN_PAXOS_GROUP_WAITS_H
+#define QN_PAXOS_GROUP_WAITS_H
+
+/**
+ * What waits for the log: proposals under way, and reads. A bounded queue in
+ * the order in which it was asked, each with a number that grows, a deadline
+ * and a callback.
+ *
+ *     proposals   number: sequence of the command; it ends when that command is
+ *                 applied, with its result
+ *     barriers    number: index of the read; it ends when that is reached
+ *
+ *        head            open              tail
+ *         | have an end   | wait            |
+ *         v               v                 v
+ *
+ * Ends are noted first (result, upto) and told later (deliver), in order, so
+ * that callbacks run when the caller's state is consistent and may ask again.
+ * One whose deadline has come is told at once and keeps its place without a
+ * callback: the log may still bring its command.
+ *
+ * Threads: one. Nothing blocks.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/clock.h"
+
+typedef void qn_waits_done(void *ctx, int err, uint64_t result);
+
+/** Fields are private. */
+struct qn_wait {
+    uint64_t number;
+    qn_time_t deadline;
+    size_t bytes;
+    qn_waits_done *done; /* NULL: given up */
+    void *ctx;
+    int err; /* its end, with */
+    uint64_t result;
+};
+
+struct qn_waits {
+    struct qn_wait *ring; /* [max], owned */
+    uint32_t max;
+    uint64_t head, open, tail;
+    size_t bytes, bytes_max; /* kept; of all that have no end */
+    int late;                /* what one is told whose deadline comes */
+    qn_time_t next;          /* no deadline comes before it */
+};
+
+/** @param max        At once, at least 1; and bytes of them together.
+ *  @param late       What one is told whose deadline comes.
+ *  @return QN_OK; QN_ENOMEM. */
+int qn_waits_init(struct qn_waits *w, uint32_t max, size_t bytes_max, int late);
+
+/** Nothing is told. */
+void qn_waits_fini(struct qn_waits *w);
+
+/** One more of so many bytes fits. If nothing else waits, one of any size. */
+bool qn_waits_room(const struct qn_waits *w, size_t bytes);
+
+/** There is room, and `number` is not below that of the last one. */
+void qn_waits_add(struct qn_waits *w, const struct qn_wait *like);
+
+/** The newest `count` get this number in place of theirs; it is not below those
+ *  before. */
+void qn_waits_number(struct qn_waits *w, uint64_t count, uint64_t number);
+
+/** The oldest that is open has this number, and ends well. */
+void qn_waits_result(struct qn_waits *w, uint64_t number, uint64_t result);
+
+/** All that are open up to this number end. */
+void qn_waits_upto(struct qn_waits *w, uint64_t number, int err);
+
+/** Tell what has ended, and those whose deadline has come. Callbacks may add.
+ */
+void qn_waits_deliver(struct qn_waits *w, qn_time_t now);
+
+/** When `deliver` is due even if nothing ends; QN_TIME_NEVER. */
+static inline qn_time_t qn_waits_next(const struct qn_waits *w)
+{
+    return w->head != w->open ? 0 : w->next;
+}
+
+/** The oldest that is open was given up. */
+bool qn_waits_given_up(const struct qn_waits *w);
+
+/** How many are open. */
+static inline uint64_t qn_waits_open(const struct qn_waits *w)
+{
+    return w->tail - w->open;
+}
+
+#endif

@@ -1,0 +1,430 @@
+#include "tests/unit/paxos/group/group_world.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/assert.h"
+#include "core/base/bits.h"
+#include "tests/support/test.h"
+#include "transports/registry.h"
+
+enum order_kind {
+    ORDER_PROPOSE,
+    ORDER_PROPOSE_ONCE,
+    ORDER_BARRIER,
+    ORDER_REPORT,
+    ORDER_LEAVE,
+    ORDER_FORK
+};
+
+struct order {
+    enum order_kind kind;
+    uint64_t n, timeout;
+};
+
+static char folder[64];
+static char name[96];
+
+/* ---- in the process ------------------------------------------------------ */
+
+static struct member {
+    struct qn_group *group;
+    struct group_world_state state, cut, built;
+    bool cut_given;
+    struct group_world_report r;
+    uint64_t wanted, timeout;
+    uint64_t results; /* of the own apply, not told yet: what they must be */
+    uint64_t expected[1 << 16];
+    uint64_t told;
+} me;
+
+static uint64_t on_apply(void *ctx, const struct qn_group_command *c)
+{
+    struct member *m = ctx;
+    const uint8_t *b = c->bytes;
+    uint64_t h = m->state.digest;
+    for (size_t i = 0; i < c->len; i += 1 + c->len / 64) {
+        h = (h ^ b[i]) * 1099511628211u;
+    }
+    m->state.digest = (h ^ (c->number << 8 | c->seat)) * 1099511628211u;
+    m->state.commands++;
+    m->state.of_seat[c->seat]++;
+    if (c->mine) {
+        m->expected[m->results++ & 0xffff] = m->state.digest;
+    }
+    return m->state.digest;
+}
+
+static int on_begin(void *ctx)
+{
+    struct member *m = ctx;
+    m->cut = m->state;
+    m->cut_given = false;
+    return QN_OK;
+}
+
+static int on_next(void *ctx, void *bytes, size_t cap, size_t *len)
+{
+    struct member *m = ctx;
+    if (m->cut_given) {
+        return QN_ENOENT;
+    }
+    QN_ASSERT(cap >= QN_GROUP_CUT_BYTES);
+    memcpy(bytes, &m->cut, sizeof m->cut);
+    *len = sizeof m->cut;
+    m->cut_given = true;
+    return QN_OK;
+}
+
+static void on_end(void *ctx)
+{
+    ((struct member *)ctx)->cut_given = true;
+}
+
+static int on_read(void *ctx, const void *bytes, size_t len)
+{
+    struct member *m = ctx;
+    QN_ASSERT(len == sizeof m->built);
+    memcpy(&m->built, bytes, len);
+    return QN_OK;
+}
+
+static int on_finish(void *ctx)
+{
+    (void)ctx;
+    return QN_OK;
+}
+
+static void on_install(void *ctx)
+{
+    struct member *m = ctx;
+    m->state = m->built;
+}
+
+static void on_abandon(void *ctx)
+{
+    ((struct member *)ctx)->built = (struct group_world_state){0};
+}
+
+static void on_done(void *ctx, int err, uint64_t result)
+{
+    struct member *m = ctx;
+    if (err == QN_OK) {
+        /* results of those that were given up were not told */
+        while (m->told < m->results &&
+               m->expected[m->told & 0xffff] != result) {
+            m->told++;
+        }
+        m->r.wrong += m->told == m->results;
+        m->told++;
+        m->r.applied++;
+    } else {
+        QN_ASSERT(err == QN_EUNKNOWN);
+        m->r.unknown++;
+    }
+}
+
+static void on_barrier(void *ctx, int err, uint64_t result)
+{
+    struct member *m = ctx;
+    m->r.barriers += err == QN_OK && result == 0;
+}
+
+static int propose_one(struct member *m, size_t bytes, uint64_t timeout)
+{
+    static uint8_t zeros[1 << 21];
+    QN_ASSERT(bytes <= sizeof zeros);
+    memcpy(zeros, &m->r.asked, QN_MIN(bytes, sizeof m->r.asked));
+    int err = qn_group_propose(m->group, zeros, bytes, timeout, on_done, m);
+    m->r.last = err;
+    m->r.reason = qn_group_reason(m->group);
+    m->r.asked += err == QN_OK;
+    m->r.refused += err != QN_OK;
+    return err;
+}
+
+static void propose(struct member *m)
+{
+    while (m->wanted > 0 &&
+           propose_one(m, 8 + m->wanted % 32, m->timeout) == QN_OK) {
+        m->wanted--;
+    }
+}
+
+/* What a child of fork is told: 0 if that is right. */
+static int child_is_told(struct member *m)
+{
+    struct qn_group_status st;
+    int wrong = 0;
+    wrong += qn_group_turn(m->group) != QN_EPERM;
+    wrong += qn_group_propose(m->group, "x", 1, 1, on_done, m) != QN_EPERM;
+    wrong += qn_group_barrier(m->group, 1, on_done, m) != QN_EPERM;
+    qn_group_status(m->group, &st);
+    qn_group_leave(m->group);
+    return wrong;
+}
+
+static void obey_fork(struct member *m, int control)
+{
+    int pids[2];
+    QN_ASSERT(pipe(pids) == 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(control); /* the test's end says when it is over */
+        char wrong = (char)child_is_told(m);
+        QN_ASSERT(write(pids[1], &wrong, 1) == 1);
+        pause(); /* with all descriptors, until it is killed */
+        _exit(0);
+    }
+    char wrong = 1;
+    QN_ASSERT(read(pids[0], &wrong, 1) == 1);
+    const int said[2] = {pid, wrong};
+    QN_ASSERT(write(control, said, sizeof said) == sizeof said);
+}
+
+/* @return false: the process ends. */
+static bool obey(struct member *m, int control)
+{
+    struct order o;
+    ssize_t n = recv(control, &o, sizeof o, MSG_DONTWAIT);
+    if (n != sizeof o) {
+        return n != 0; /* 0: the test has ended */
+    }
+    switch (o.kind) {
+    case ORDER_PROPOSE:
+        m->wanted += o.n;
+        m->timeout = o.timeout;
+        break;
+    case ORDER_PROPOSE_ONCE:
+        (void)propose_one(m, o.n, o.timeout);
+        break;
+    case ORDER_BARRIER:
+        for (uint64_t i = 0; i < o.n; i++) {
+            m->r.last =
+                qn_group_barrier(m->group, QN_GROUP_FOREVER, on_barrier, m);
+            m->r.reason = qn_group_reason(m->group);
+        }
+        break;
+    case ORDER_REPORT:
+        qn_group_status(m->group, &m->r.status);
+        m->r.state = m->state;
+        snprintf(m->r.why, sizeof m->r.why, "%s", qn_group_why(m->group));
+        QN_ASSERT(write(control, &m->r, sizeof m->r) == sizeof m->r);
+        break;
+    case ORDER_FORK:
+        obey_fork(m, control);
+        break;
+    default:
+        return false;
+    }
+    return true;
+}
+
+/* As a host does that waits for edges: it looks at the group's descriptor only
+ * when epoll says so. */
+static void wait_edge(int epoll, bool *due, bool *told)
+{
+    struct epoll_event e[2];
+    int n = epoll_wait(epoll, e, 2, -1);
+    for (int i = 0; i < n; i++) {
+        *(e[i].data.u32 == 0 ? due : told) = true;
+    }
+}
+
+static int edges(int group, int control)
+{
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event e = {.events = EPOLLIN | EPOLLET, .data = {.u32 = 0}};
+    QN_ASSERT(epoll_ctl(epoll, EPOLL_CTL_ADD, group, &e) == 0);
+    e = (struct epoll_event){.events = EPOLLIN, .data = {.u32 = 1}};
+    QN_ASSERT(epoll_ctl(epoll, EPOLL_CTL_ADD, control, &e) == 0);
+    return epoll;
+}
+
+static void loop(struct member *m, int control, enum group_world_loop how)
+{
+    const int fd = qn_group_fd(m->group);
+    const int epoll = how == LOOP_EPOLL_EDGE ? edges(fd, control) : -1;
+    bool due = true, told = true;
+    for (;;) {
+        if (told && !obey(m, control)) {
+            break;
+        }
+        while (due && (m->r.turn = qn_group_turn(m->group)) == QN_GROUP_AGAIN) {
+            propose(m);
+        }
+        propose(m); /* after "armed" */
+        due = told = false;
+        if (epoll >= 0) {
+            wait_edge(epoll, &due, &told);
+            continue;
+        }
+        struct pollfd p[2] = {{.fd = m->r.turn < 0 ? -1 : fd, .events = POLLIN},
+                              {.fd = control, .events = POLLIN}};
+        QN_ASSERT(poll(p, 2, -1) > 0);
+        due = p[0].revents != 0;
+        told = p[1].revents != 0;
+    }
+    qn_group_leave(m->group);
+}
+
+static void process_run(const struct group_world *w, int control)
+{
+    struct qn_group_opts o = w->opts;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    o.service = (struct qn_group_service){.apply = on_apply,
+                                          .begin = on_begin,
+                                          .next = on_next,
+                                          .end = on_end,
+                                          .keeps_cut = true,
+                                          .read = on_read,
+                                          .finish = on_finish,
+                                          .install = on_install,
+                                          .abandon = on_abandon,
+                                          .ctx = &me};
+    QN_ASSERT(qn_group_join(&me.group, &o) == QN_OK);
+    loop(&me, control, w->loop);
+}
+
+/* ---- in the test --------------------------------------------------------- */
+
+void group_world_begin(struct group_world *w, uint32_t members)
+{
+    snprintf(folder, sizeof folder, "/tmp/quoin-group-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(name, sizeof name, "%s/group", folder);
+    *w = (struct group_world){.opts = {.name = name,
+                                       .application = "test",
+                                       .version = 1,
+                                       .transport = qn_transport_find("ump"),
+                                       .members = members,
+                                       .cells = 256,
+                                       .log_bytes = 1 << 20}};
+    cr_assert_not_null(w->opts.transport);
+}
+
+void group_world_end(struct group_world *w)
+{
+    for (uint32_t i = 0; i < GROUP_WORLD_MAX; i++) {
+        if (w->process[i].pid != 0) {
+            group_world_kill(w, i);
+        }
+        if (w->process[i].child != 0) {
+            kill(w->process[i].child, SIGKILL);
+        }
+    }
+    unlink(name);
+    rmdir(folder);
+}
+
+void group_world_start(struct group_world *w, uint32_t i)
+{
+    struct group_world_process *p = &w->process[i];
+    int ends[2];
+    cr_assert_eq(p->pid, 0);
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends),
+                 0);
+    p->pid = fork();
+    cr_assert_geq(p->pid, 0);
+    if (p->pid == 0) {
+        for (uint32_t k = 0; k < GROUP_WORLD_MAX; k++) {
+            if (k != i && w->process[k].pid != 0) {
+                close(w->process[k].control);
+            }
+        }
+        close(ends[0]);
+        process_run(w, ends[1]);
+        _exit(0);
+    }
+    close(ends[1]);
+    p->control = ends[0];
+}
+
+static void gone(struct group_world_process *p)
+{
+    cr_assert_eq(waitpid(p->pid, NULL, 0), p->pid);
+    close(p->control);
+    p->pid = 0;
+}
+
+void group_world_kill(struct group_world *w, uint32_t i)
+{
+    kill(w->process[i].pid, SIGKILL);
+    gone(&w->process[i]);
+}
+
+static void order(struct group_world *w, uint32_t i, const struct order *o)
+{
+    cr_assert_eq(send(w->process[i].control, o, sizeof *o, MSG_NOSIGNAL),
+                 sizeof *o, "process %u has ended", i);
+}
+
+void group_world_leave(struct group_world *w, uint32_t i)
+{
+    order(w, i, &(struct order){.kind = ORDER_LEAVE});
+    gone(&w->process[i]);
+}
+
+void group_world_stop(struct group_world *w, uint32_t i, bool stop)
+{
+    cr_assert_eq(kill(w->process[i].pid, stop ? SIGSTOP : SIGCONT), 0);
+}
+
+void group_world_propose(struct group_world *w, uint32_t i, uint64_t n,
+                         uint64_t timeout)
+{
+    order(w, i,
+          &(struct order){.kind = ORDER_PROPOSE, .n = n, .timeout = timeout});
+}
+
+void group_world_propose_once(struct group_world *w, uint32_t i, size_t bytes,
+                              uint64_t timeout)
+{
+    order(w, i,
+          &(struct order){
+              .kind = ORDER_PROPOSE_ONCE, .n = bytes, .timeout = timeout});
+}
+
+void group_world_barrier(struct group_world *w, uint32_t i, uint64_t n)
+{
+    order(w, i, &(struct order){.kind = ORDER_BARRIER, .n = n});
+}
+
+int group_world_fork(struct group_world *w, uint32_t i)
+{
+    int said[2] = {0, 1};
+    order(w, i, &(struct order){.kind = ORDER_FORK});
+    cr_assert_eq(read(w->process[i].control, said, sizeof said), sizeof said);
+    w->process[i].child = said[0];
+    return said[1];
+}
+
+struct group_world_report group_world_report(struct group_world *w, uint32_t i)
+{
+    struct group_world_report r;
+    order(w, i, &(struct order){.kind = ORDER_REPORT});
+    cr_assert_eq(read(w->process[i].control, &r, sizeof r), sizeof r,
+                 "process %u has ended", i);
+    return r;
+}
+
+void group_world_wait(struct group_world *w, uint32_t i,
+                      bool (*is)(const struct group_world_report *r,
+                                 uint64_t arg),
+                      uint64_t arg)
+{
+    struct group_world_report r = group_world_report(w, i);
+    while (!is(&r, arg)) {
+        sched_yield();
+        r = group_world_report(w, i);
+    }
+}

@@ -1,0 +1,87 @@
+#ifndef QN_TESTS_UNIT_PAXOS_GROUP_GROUP_WORLD_H
+#define QN_TESTS_UNIT_PAXOS_GROUP_GROUP_WORLD_H
+
+/**
+ * Processes that are members of one group. Each applies commands to a digest
+ * that depends on their order, proposes what it is told to, and reports.
+ *
+ * Threads: the test's. A process is told things over a socket; it answers each
+ * order once, in its loop.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "paxos/group/group.h"
+
+enum { GROUP_WORLD_MAX = 12 };
+
+/** How a process waits. */
+enum group_world_loop { LOOP_POLL, LOOP_EPOLL_EDGE };
+
+/** What the group replicates. */
+struct group_world_state {
+    uint64_t digest, commands;
+    uint64_t of_seat[QN_GROUP_MEMBERS_MAX]; /* commands, by proposer */
+};
+
+/** What a process says of itself. */
+struct group_world_report {
+    struct qn_group_status status;
+    struct group_world_state state;
+    uint64_t asked, applied, unknown, refused; /* own proposals */
+    uint64_t wrong;    /* results that are not those of the own apply */
+    uint64_t barriers; /* that ended well */
+    int turn;          /* what the last one returned */
+    int last;          /* what the last propose returned */
+    enum qn_group_reason reason;
+    char why[QN_GROUP_WHY_MAX];
+};
+
+struct group_world_process {
+    pid_t pid; /* 0: none */
+    int control;
+    int child; /* pid that it has forked; 0 */
+};
+
+struct group_world {
+    struct qn_group_opts opts;
+    enum group_world_loop loop;
+    struct group_world_process process[GROUP_WORLD_MAX];
+};
+
+/** A folder and a name in it, and default options for so many members. */
+void group_world_begin(struct group_world *w, uint32_t members);
+/** All processes are killed, and the folder is removed. */
+void group_world_end(struct group_world *w);
+
+/** A process that joins with w->opts. */
+void group_world_start(struct group_world *w, uint32_t i);
+/** SIGKILL, and wait for its end. */
+void group_world_kill(struct group_world *w, uint32_t i);
+/** It leaves, and ends. */
+void group_world_leave(struct group_world *w, uint32_t i);
+/** SIGSTOP or SIGCONT. */
+void group_world_stop(struct group_world *w, uint32_t i, bool stop);
+
+/** It has so many commands more to propose, with that timeout (ns), as fast as
+ *  they are taken. */
+void group_world_propose(struct group_world *w, uint32_t i, uint64_t n,
+                         uint64_t timeout);
+/** It proposes once, and does not try again. */
+void group_world_propose_once(struct group_world *w, uint32_t i, size_t bytes,
+                              uint64_t timeout);
+void group_world_barrier(struct group_world *w, uint32_t i, uint64_t n);
+/** It forks a child, which has all descriptors and says what calls return. */
+int group_world_fork(struct group_world *w, uint32_t i);
+
+struct group_world_report group_world_report(struct group_world *w, uint32_t i);
+
+/** Ask until it is so. */
+void group_world_wait(struct group_world *w, uint32_t i,
+                      bool (*is)(const struct group_world_report *r,
+                                 uint64_t arg),
+                      uint64_t arg);
+
+#endif
