@@ -94,6 +94,9 @@
     X(FLOW_STAMPS, FLOW, "flow: stamps come as often until the ring is full")  \
     X(FLOW_NON_VOTER, FLOW, "members: min-replicas counts a non-voter")        \
     X(SEAT_EARLY, FORCED, "members: a voter before it is in sync")             \
+    X(SEAT_UNMAPPED, FORCED, "members: a voter before it has mapped the ring") \
+    X(SEAT_LIVES, FORCED, "members: a removed process becomes a voter again")  \
+    X(SEAT_ONCE, FORCED, "members: what was asked is not looked at again")     \
     X(SEAT_ROLE, FORCED, "members: a leader is removed in its role")           \
     X(SEAT_MINORITY, FORCED, "members: no majority is left by a change")       \
     X(U_SILENT, UTILITY, "utility: a promise keeps its vote for itself")       \
@@ -105,6 +108,7 @@
     X(U_ANY_LIFE, FORCED, "T16: any VOTER entry of its id is its own")         \
     X(U_CAPACITY, UTILITY, "members: a majority of all seats is asked for")    \
     X(U_PROPOSERS, UTILITY, "members: counted by those the proposer wants")    \
+    X(U_NON_VOTER, UTILITY, "members: a node that is no voter leads")          \
     X(U_ALONE, UTILITY, "members: the only voter acts before its record")      \
     X(U_OWN_ENTRY, UTILITY, "members: a newcomer votes on its own entry")      \
     X(U_DIFFERENCE, UTILITY, "members: voters by difference, not by mask")     \

@@ -125,10 +125,11 @@ void qn_driver_persist(struct qn_driver *d, const struct qn_vote *vote)
     QN_ASSERT(vote->vbal.round <= vote->bal.round);
     QN_ASSERT(d->non_voting ||
               qn_load(&d->o.state->voted, QN_RELAXED) <= vote->index);
-    bool renewed = d->non_voting; /* its machine votes again */
+    bool void_before = d->non_voting;
+    bool renewed = void_before && vote->since == 0; /* it votes again */
     if (d->o.vote_record != NULL) {
         fence(d);
-        (renewed ? qn_vote_record_renew : qn_vote_record_write)(
+        (void_before ? qn_vote_record_renew : qn_vote_record_write)(
             d->o.vote_record, d->o.vote_record_bytes, vote,
             qn_onepaxos_utility(d->machine));
     }

@@ -299,8 +299,7 @@ static int dispatch(struct qn_onepaxos *p, const struct qn_input *in,
         qn_read_index_on_read(p, t, in->read.fresh);
         return QN_OK;
     case QN_IN_SEAT:
-        return qn_reconfigure_member(p, in->seat.node, in->seat.votes,
-                                     in->seat.forced);
+        return qn_reconfigure_member(p, in->seat);
     }
     return QN_EINVAL;
 }
@@ -350,7 +349,8 @@ static void finish(struct qn_onepaxos *p, struct qn_step *t, bool tick)
     const bool more = p->applied < p->learned_hi && !p->apply_suspended;
     out->apply_pending = more && p->apply_budget == 0;
     out->again = more && !out->apply_pending;
-    out->deadline = QN_MIN(qn_catch_up_deadline(p), qn_reconfigure_deadline(p));
+    out->deadline =
+        QN_MIN(qn_catch_up_deadline(p), qn_reconfigure_deadline(p, t->now));
     qn_time_t at = turn_at(p, t->now);
     out->deadline = QN_MIN(out->deadline, at);
     /* The outputs were full; a long batch goes on in the next turn. */

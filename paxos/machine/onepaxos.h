@@ -110,6 +110,14 @@ enum qn_input_kind {
                    entry on, or to be a member no more */
 };
 
+/** What is asked of a seat (PROTOCOL.md 4.4). */
+struct qn_voter_change {
+    qn_node_t node;
+    bool votes;   /* it is to vote, or to be a member no more */
+    bool forced;  /* though no majority of the voters would live then */
+    uint64_t inc; /* of this incarnation; 0: of the newest one known here */
+};
+
 struct qn_input {
     enum qn_input_kind kind;
     union {
@@ -154,12 +162,7 @@ struct qn_input {
             bool fresh; /* reads have come since the last question: they have
                            the number qn_onepaxos_read_number */
         } read;
-        struct {
-            qn_node_t node;
-            bool votes;  /* or is removed */
-            bool forced; /* though less than a majority of the voters would
-                            live then */
-        } seat;
+        struct qn_voter_change seat;
     };
 };
 
@@ -245,16 +248,17 @@ void qn_onepaxos_fini(struct qn_onepaxos *p);
  *                SEAT: process acceptor.
  *   QN_EREMOVED  SUBMIT, SEAT: this incarnation is no member any more.
  *   QN_ENOTLEADER  SEAT: ask the leader.
- *   QN_EBUSY     SEAT: another change is under way.
+ *   QN_EBUSY     SEAT: another change is under way; or the incarnation that was
+ *                removed from this seat has not ended.
  *   QN_EINVAL    SEAT: this node, which leads, cannot be removed: another node
  *                must lead before. Or there is no such node.
- *   QN_EAGAIN    SEAT: the newcomer is not in sync yet, or not alive; or 128
- *                entries follow the newest one that names roles: another node
- *                must lead before.
+ *   QN_EAGAIN    SEAT: the newcomer is not in sync yet, not alive, or not known
+ *                here; or this node is about to lead.
+ *   QN_ESTALE    SEAT: the seat has a later incarnation.
  *   QN_ENOQUORUM SEAT: no majority of the voters would live then.
- *                SEAT that is taken may still come to nothing: if this node
- *                leads no more, or the newcomer ends. It may be asked again at
- *                any time; what is so already is taken and does nothing.
+ *                SEAT that is taken may still come to nothing, and the status
+ *                says why (`changed`). It may be asked again at any time; what
+ *                is so already is taken and does nothing.
  *
  * Same state and same input give the same output, byte for byte. O(outputs +
  * bytes of the input).
@@ -331,12 +335,16 @@ struct qn_onepaxos_status {
     uint64_t alive;       /* mask of nodes believed alive */
     uint64_t voters;      /* mask: of the next entry of the utility log */
     bool changing;        /* leader: voters are about to change */
-    bool removed;         /* this incarnation is no member any more: for ever */
-    uint64_t seq;         /* last sequence given to a command of this node */
-    uint64_t unapplied;   /* own commands given a sequence, not yet applied */
-    uint64_t queued;      /* leader: commands waiting for a slot */
-    uint64_t fetches;     /* FETCH sent so far */
-    bool need_snapshot;   /* see QN_OUT_NEED_SNAPSHOT; may pass */
+    int changed;  /* how the last SEAT that was taken has ended: QN_EBUSY: it is
+                     `changing`; QN_OK: as asked, or there was none; an error of
+                     SEAT: it has not begun, and why; but QN_ENOTLEADER: it may
+                     yet come, `voters` will show it when a leader is known */
+    bool removed; /* this incarnation is no member any more: for ever */
+    uint64_t seq; /* last sequence given to a command of this node */
+    uint64_t unapplied; /* own commands given a sequence, not yet applied */
+    uint64_t queued;    /* leader: commands waiting for a slot */
+    uint64_t fetches;   /* FETCH sent so far */
+    bool need_snapshot; /* see QN_OUT_NEED_SNAPSHOT; may pass */
     bool lost; /* PREPARING: no node is left that could give this node the log
                   of its tenure, and none ever will be, unless a later epoch has
                   begun that is not known here */

@@ -144,13 +144,11 @@ struct qn_reconfiguration {
     qn_time_t finish_at; /* an entry was left open: then it is finished */
     qn_epoch_t relieve;  /* told to lead instead of its leader; NONE */
     bool forced;         /* told to lead, and to take its log for complete */
-    struct {
-        bool wanted; /* leader: that node ... */
-        qn_node_t node;
-        uint64_t inc; /* ... in this incarnation ... */
-        bool votes;   /* ... is to vote, or is removed */
-    } seat;
-    uint64_t random; /* state; of jitter */
+    bool wanted;         /* leader: voters are to change ... */
+    struct qn_voter_change seat;  /* ... like that */
+    int ended_as;                 /* the last change (qn_onepaxos_status) */
+    uint64_t ended[QN_NODES_MAX]; /* newest incarnation that was removed; 0 */
+    uint64_t random;              /* state; of jitter */
     /* PREPARING */
     qn_time_t prepare_at;   /* then again */
     qn_slot_t first;        /* asked from here on */
@@ -287,9 +285,9 @@ void qn_reconfigure_greet(struct qn_onepaxos *p, struct qn_step *t,
                           qn_node_t peer);
 bool qn_reconfigure_unmapped(const struct qn_onepaxos *p, qn_time_t now);
 bool qn_reconfigure_votes(const struct qn_onepaxos *p, qn_node_t n);
-int qn_reconfigure_member(struct qn_onepaxos *p, qn_node_t node, bool votes,
-                          bool forced);
-qn_time_t qn_reconfigure_deadline(const struct qn_onepaxos *p);
+void qn_reconfigure_note(struct qn_onepaxos *p, const struct qn_ul_entry *e);
+int qn_reconfigure_member(struct qn_onepaxos *p, struct qn_voter_change s);
+qn_time_t qn_reconfigure_deadline(const struct qn_onepaxos *p, qn_time_t now);
 
 /* leader_change.c */
 void qn_leader_change_begin(struct qn_onepaxos *p, struct qn_step *t);

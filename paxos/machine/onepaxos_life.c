@@ -111,6 +111,7 @@ static void init_utility(struct qn_onepaxos *p,
     for (uint32_t i = p->ul.lo; i < p->ul.len; i++) {
         const struct qn_ul_entry *e = qn_utility_entry(&p->ul, i);
         p->cfg = qn_ul_begins_epoch(e) ? *e : p->cfg;
+        qn_reconfigure_note(p, e);
     }
     QN_ASSERT(p->cfg.index <= p->ul.len);
     p->change.seen = p->ul.len;
@@ -357,7 +358,8 @@ void qn_onepaxos_status(const struct qn_onepaxos *p,
         .log_bytes = p->log.bytes,
         .alive = p->alive,
         .voters = qn_utility_voters(&p->ul),
-        .changing = p->change.seat.wanted,
+        .changing = p->change.wanted,
+        .changed = p->change.ended_as,
         .removed = qn_utility_removed(&p->ul),
         .seq = p->origin.seq,
         .unapplied = qn_onepaxos_unapplied(p),

@@ -16,7 +16,9 @@
  * the group able to go on: a newcomer is in sync before it counts, a majority
  * of the new voters is alive, and the leader, whose ring has what was decided
  * last, is never removed in its role. The order is kept until its entry is
- * learned, or the leader leads no more, or the newcomer ends.
+ * learned, or the leader leads no more, or the newcomer ends. Entries are kept
+ * for a bounded time, and one that names roles must be among them: so the
+ * leader begins an epoch of its own when many changes follow the last one.
  */
 #include "paxos/machine/onepaxos_internal.h"
 #include "paxos/mutant.h"
@@ -92,9 +94,19 @@ bool qn_reconfigure_fits(const struct qn_onepaxos *p,
            (p->nodes == 1 || same_life(e) == (p->memory != NULL));
 }
 
+/** The vote of that incarnation has ended, and with it its membership. */
+void qn_reconfigure_note(struct qn_onepaxos *p, const struct qn_ul_entry *e)
+{
+    if (e->kind == QN_UL_SEAT && (e->voters & QN_BIT(e->voter)) == 0) {
+        uint64_t *ended = &p->change.ended[e->voter];
+        *ended = QN_MAX(*ended, e->voter_inc);
+    }
+}
+
 static void take(struct qn_onepaxos *p, struct qn_step *t,
                  const struct qn_ul_entry *e)
 {
+    qn_reconfigure_note(p, e);
     if (!qn_ul_begins_epoch(e)) {
         return;
     }
@@ -320,12 +332,27 @@ static bool may_lead(const struct qn_onepaxos *p)
         return false; /* it could answer no command of its own */
     }
     if (p->memory != NULL) {
-        bool voter =
-            qn_reconfigure_votes(p, p->self) || qn_utility_len(&p->ul) == 0;
-        return voter && p->leader.role == QN_FOLLOWER &&
-               !qn_utility_removed(&p->ul) && qn_memory_leader_may(p);
+        return qn_utility_may_propose(&p->ul) &&
+               p->leader.role == QN_FOLLOWER && qn_memory_leader_may(p);
     }
     return !qn_epoch_accepts(p) && !qn_epoch_leads(p);
+}
+
+static void propose_self(struct qn_onepaxos *p, struct qn_step *t)
+{
+    struct qn_ul_entry e = p->cfg;
+    e.kind = QN_UL_LEADER;
+    e.leader = (uint8_t)p->self;
+    e.leader_inc = p->incarnation[p->self];
+    if (p->memory != NULL) {
+        e.acceptor = e.leader;
+        e.acceptor_inc = e.leader_inc;
+        e.tenure = qn_utility_len(&p->ul);
+    }
+    QN_ASSERT(same_life(&e) == (p->memory != NULL));
+    if (qn_utility_propose(&p->ul, t, &e)) {
+        qn_reconfigure_learn(p, t);
+    }
 }
 
 /** The leader is gone: the node whose rank comes first proposes itself. */
@@ -354,19 +381,8 @@ static void check_leader(struct qn_onepaxos *p, struct qn_step *t)
     if (t->now < c->lead_at || busy || qn_reconfigure_unmapped(p, t->now)) {
         return;
     }
-    struct qn_ul_entry e = p->cfg;
-    e.kind = QN_UL_LEADER;
-    e.leader = (uint8_t)p->self;
-    e.leader_inc = p->incarnation[p->self];
-    if (p->memory != NULL) {
-        e.acceptor = e.leader;
-        e.acceptor_inc = e.leader_inc;
-        e.tenure = qn_utility_len(&p->ul);
-    }
-    QN_ASSERT(same_life(&e) == (p->memory != NULL));
     QN_ASSERT(p->leader.role == QN_FOLLOWER || QN_MUTANT(NO_STEP_DOWN));
-    qn_utility_propose(&p->ul, t, &e);
-    qn_reconfigure_learn(p, t);
+    propose_self(p, t);
 }
 
 /** This node has voted for an entry, and its proposer ended before it was
@@ -403,27 +419,34 @@ static void check_open(struct qn_onepaxos *p, struct qn_step *t)
     }
     if (t->now >= c->finish_at && !qn_utility_proposing(&p->ul)) {
         const struct qn_ul_entry value = v->value;
-        qn_utility_propose(&p->ul, t, &value);
-        qn_reconfigure_learn(p, t);
+        if (qn_utility_propose(&p->ul, t, &value)) {
+            qn_reconfigure_learn(p, t);
+        }
     }
 }
 
+/** Entries are kept for a bounded time, and one that names roles must be among
+ *  them, because a later incarnation needs it: at most half of them name none
+ *  (4.3). */
+static bool entries_left(const struct qn_onepaxos *p)
+{
+    return qn_utility_len(&p->ul) - p->cfg.index <= QN_UL_KEPT / 2;
+}
+
 /** This node's record was lost: it asks for a vote, while no other entry is
- *  to be decided and a majority that may agree lives. Entries are kept for a
- *  bounded time, and one that names roles must be among them (a later
- *  incarnation needs it), so at most half of them are used for this. */
+ *  to be decided and a majority that may agree lives. */
 static void check_voter(struct qn_onepaxos *p, struct qn_step *t)
 {
     uint64_t others = p->alive & ~p->change.suspected & ~QN_BIT(p->self);
     bool majority = qn_utility_majority(&p->ul, others);
-    uint32_t len = qn_utility_len(&p->ul);
     bool mute = p->ul.non_voting && qn_reconfigure_votes(p, p->self);
-    if (!mute || len == 0 || !majority || leader_gone(p) ||
-        len - p->cfg.index > QN_UL_KEPT / 2 || qn_utility_proposing(&p->ul)) {
+    if (!mute || qn_utility_len(&p->ul) == 0 || !majority || leader_gone(p) ||
+        !entries_left(p) || qn_utility_proposing(&p->ul)) {
         return;
     }
-    qn_utility_propose_voter(&p->ul, t, &p->cfg);
-    qn_reconfigure_learn(p, t);
+    if (qn_utility_propose_voter(&p->ul, t, &p->cfg)) {
+        qn_reconfigure_learn(p, t);
+    }
 }
 
 /* --------------------------------------------------------------- members -- */
@@ -434,10 +457,12 @@ static bool in_sync(const struct qn_onepaxos *p, qn_node_t n)
 {
     struct qn_position now = {p->peer[n].applied, p->peer[n].learned};
     bool lives = (p->alive & ~p->change.suspected & QN_BIT(n)) != 0;
+    bool mapped =
+        (p->change.heard & QN_BIT(n)) != 0 || QN_MUTANT(SEAT_UNMAPPED);
     if (p->memory->position != NULL) {
         (void)p->memory->position(p->memory->ctx, n, &now);
     }
-    return n == p->self || (lives && (p->change.heard & QN_BIT(n)) != 0 &&
+    return n == p->self || (lives && mapped &&
                             (now.applied + 1 >= qn_ring_lo(&p->memory->own) ||
                              QN_MUTANT(SEAT_EARLY)));
 }
@@ -458,71 +483,121 @@ static bool owns_register(const struct qn_onepaxos *p)
            qn_memory_acceptor_load(p->memory).epoch == p->leader.ep;
 }
 
-/** Entries are kept for a bounded time, and one that names roles must be among
- *  them (4.3). */
-static bool entries_left(const struct qn_onepaxos *p)
+/** The present incarnation of `n` was removed, and has not ended: it may not
+ *  know that yet. Its seat is taken again by a later one. */
+static bool was_removed(const struct qn_onepaxos *p, qn_node_t n)
 {
-    return qn_utility_len(&p->ul) - p->cfg.index <= QN_UL_KEPT / 2;
+    return p->incarnation[n] != 0 && p->incarnation[n] <= p->change.ended[n] &&
+           !QN_MUTANT(SEAT_LIVES);
 }
 
-int qn_reconfigure_member(struct qn_onepaxos *p, qn_node_t node, bool votes,
-                          bool forced)
+/** May the change begin now? What the seat is to be is in `s`. */
+static int may_change(const struct qn_onepaxos *p,
+                      const struct qn_voter_change *s)
 {
+    if (p->incarnation[s->node] != s->inc) {
+        return p->incarnation[s->node] > s->inc ? QN_ESTALE : QN_EAGAIN;
+    }
+    if (s->votes && was_removed(p, s->node)) {
+        return QN_EBUSY;
+    }
+    if (s->votes && !in_sync(p, s->node)) {
+        return QN_EAGAIN;
+    }
+    bool stops = !decides(p, qn_utility_voters(&p->ul) ^ QN_BIT(s->node));
+    return stops && !s->forced ? QN_ENOQUORUM : QN_OK;
+}
+
+static bool same_seat(const struct qn_voter_change *a,
+                      const struct qn_voter_change *b)
+{
+    return a->node == b->node && a->votes == b->votes && a->inc == b->inc;
+}
+
+int qn_reconfigure_member(struct qn_onepaxos *p, struct qn_voter_change s)
+{
+    struct qn_reconfiguration *c = &p->change;
     if (p->memory == NULL) {
         return QN_ENOSYS;
     }
     if (qn_utility_removed(&p->ul)) {
         return QN_EREMOVED;
     }
-    if (!owns_register(p)) {
+    bool prepares = p->leader.role == QN_PREPARING;
+    if (!prepares && !owns_register(p)) {
         return QN_ENOTLEADER;
     }
-    if (node >= p->nodes ||
-        (!votes && node == p->self && !QN_MUTANT(SEAT_ROLE))) {
+    if (s.node >= p->nodes ||
+        (!s.votes && s.node == p->self && !QN_MUTANT(SEAT_ROLE))) {
         return QN_EINVAL;
     }
-    if (qn_reconfigure_votes(p, node) == votes) {
-        return QN_OK;
+    s.inc = s.inc != 0 ? s.inc : p->incarnation[s.node];
+    if (c->wanted) {
+        return same_seat(&c->seat, &s) ? QN_OK : QN_EBUSY;
     }
-    if (p->change.seat.wanted) {
-        bool same = p->change.seat.node == node &&
-                    p->change.seat.votes == votes &&
-                    p->change.seat.inc == p->incarnation[node];
-        return same ? QN_OK : QN_EBUSY;
+    bool done = qn_reconfigure_votes(p, s.node) == s.votes;
+    int err = done ? QN_OK : prepares ? QN_EAGAIN : may_change(p, &s);
+    if (err == QN_OK) {
+        c->seat = s;
+        c->wanted = !done;
+        c->ended_as = done ? QN_OK : QN_EBUSY;
     }
-    if (!entries_left(p) || (votes && !in_sync(p, node))) {
-        return QN_EAGAIN;
-    }
-    if (!forced && !decides(p, qn_utility_voters(&p->ul) ^ QN_BIT(node))) {
-        return QN_ENOQUORUM;
-    }
-    p->change.seat.wanted = true;
-    p->change.seat.node = node;
-    p->change.seat.inc = p->incarnation[node];
-    p->change.seat.votes = votes;
-    return QN_OK;
+    return err;
 }
 
-/** Once per TICK. */
+/** The change is over; this is how. */
+static void change_ends(struct qn_onepaxos *p, int how)
+{
+    p->change.wanted = false;
+    p->change.ended_as = how;
+}
+
+/** The order is looked at again in each TICK, until its entry is chosen. While
+ *  the entry is proposed it can only be waited for. */
 static void check_member(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_reconfiguration *c = &p->change;
-    if (!c->seat.wanted) {
+    if (!c->wanted || p->leader.role == QN_PREPARING) {
         return;
     }
-    bool done = qn_reconfigure_votes(p, c->seat.node) == c->seat.votes;
-    bool comes =
-        !c->seat.votes || (in_sync(p, c->seat.node) &&
-                           p->incarnation[c->seat.node] == c->seat.inc);
-    if (done || !owns_register(p) ||
-        (!comes && !qn_utility_proposing(&p->ul))) {
-        c->seat.wanted = false;
-        return;
+    if (qn_reconfigure_votes(p, c->seat.node) == c->seat.votes) {
+        change_ends(p, QN_OK);
+    } else if (!owns_register(p)) {
+        change_ends(p, QN_ENOTLEADER);
+    } else if (!qn_utility_proposing(&p->ul)) {
+        int err = QN_MUTANT(SEAT_ONCE) ? QN_OK : may_change(p, &c->seat);
+        if (err != QN_OK) {
+            change_ends(p, err);
+        } else if (qn_utility_propose_seat(&p->ul, t, &p->cfg, c->seat.node,
+                                           c->seat.inc)) {
+            qn_reconfigure_learn(p, t);
+        } else {
+            change_ends(p, QN_EREMOVED); /* this node has no vote */
+        }
     }
-    if (!qn_utility_proposing(&p->ul)) {
-        qn_utility_propose_seat(&p->ul, t, &p->cfg, c->seat.node, c->seat.inc);
-        qn_reconfigure_learn(p, t);
+}
+
+/** Many entries in a row name no roles: the leader names its own again. With
+ * the process acceptor they are votes that were lost, and wait. */
+static bool renews(const struct qn_onepaxos *p)
+{
+    return p->memory != NULL && !entries_left(p) && owns_register(p);
+}
+
+/** It begins an epoch of its own. */
+static void check_epoch(struct qn_onepaxos *p, struct qn_step *t)
+{
+    if (renews(p) && !qn_utility_proposing(&p->ul)) {
+        propose_self(p, t);
     }
+}
+
+/** The next TICK proposes something, or ends a change. */
+static bool is_due(const struct qn_onepaxos *p)
+{
+    return (renews(p) ||
+            (p->change.wanted && p->leader.role != QN_PREPARING)) &&
+           !qn_utility_proposing(&p->ul);
 }
 
 /** Once per TICK. */
@@ -540,6 +615,7 @@ void qn_reconfigure_check(struct qn_onepaxos *p, struct qn_step *t)
     check_behind(p, t);
     check_open(p, t);
     check_leader(p, t);
+    check_epoch(p, t);
     check_voter(p, t);
     check_member(p, t);
     if (p->memory != NULL) {
@@ -551,9 +627,12 @@ void qn_reconfigure_check(struct qn_onepaxos *p, struct qn_step *t)
     }
 }
 
-qn_time_t qn_reconfigure_deadline(const struct qn_onepaxos *p)
+qn_time_t qn_reconfigure_deadline(const struct qn_onepaxos *p, qn_time_t now)
 {
     const struct qn_reconfiguration *c = &p->change;
+    if (is_due(p)) {
+        return now;
+    }
     qn_time_t at = qn_utility_deadline(&p->ul);
     bool busy =
         qn_utility_proposing(&p->ul) && !qn_utility_proposing_voter(&p->ul);

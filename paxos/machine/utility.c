@@ -108,14 +108,13 @@ static struct qn_msg about(uint8_t kind, uint32_t index,
 static void persist(struct qn_utility *u, struct qn_step *t)
 {
     const struct qn_vote *v = &u->vote;
-    QN_ASSERT(!u->non_voting || QN_MUTANT(U_NOT_MUTE) ||
+    QN_ASSERT(!u->non_voting || u->removed || QN_MUTANT(U_NOT_MUTE) ||
               QN_MUTANT(U_OWN_ENTRY));
     QN_ASSERT(v->index == u->len); /* one index at a time */
     QN_ASSERT(qn_ballot_compare(&v->vbal, &v->bal) <=
               0); /* a voter votes at or below its promise */
     QN_ASSERT(v->vbal.round == 0 || v->value.index == v->index);
-    u->renewed = false;
-    u->voted = true;
+    u->unwritten = false;
     qn_step_emit(t, QN_OUT_PERSIST)->vote = u->vote;
 }
 
@@ -133,7 +132,8 @@ static struct qn_vote *open_vote(struct qn_utility *u)
 {
     QN_ASSERT(u->vote.index <= u->len);
     if (u->vote.index != u->len) {
-        u->vote = (struct qn_vote){.index = u->len};
+        u->vote = (struct qn_vote){.index = u->len,
+                                   .since = u->non_voting ? u->since : 0};
     }
     return &u->vote;
 }
@@ -363,10 +363,27 @@ static void begin_ballot(struct qn_utility *u, struct qn_step *t)
     }
 }
 
-void qn_utility_propose(struct qn_utility *u, struct qn_step *t,
+bool qn_utility_may_propose(const struct qn_utility *u)
+{
+    bool voter = (u->voters & QN_BIT(u->self)) != 0 && !u->removed;
+    return voter || u->len == 0 || QN_MUTANT(U_NON_VOTER);
+}
+
+/** Only voters have roles. */
+static bool roles_vote(const struct qn_utility *u, const struct qn_ul_entry *e)
+{
+    uint64_t roles = QN_BIT(e->leader) | QN_BIT(e->acceptor);
+    uint64_t voters = e->kind == QN_UL_SEAT ? e->voters : u->voters;
+    return (roles & ~voters) == 0 || u->len == 0 || QN_MUTANT(U_NON_VOTER);
+}
+
+bool qn_utility_propose(struct qn_utility *u, struct qn_step *t,
                         const struct qn_ul_entry *value)
 {
     const struct qn_ul_entry *last = qn_utility_entry(u, u->len - 1);
+    if (!qn_utility_may_propose(u) || !roles_vote(u, value)) {
+        return false;
+    }
     u->want = *value;
     u->want.index = u->len;
     if (u->want.kind == QN_UL_ACCEPTOR) {
@@ -376,19 +393,20 @@ void qn_utility_propose(struct qn_utility *u, struct qn_step *t,
         u->want.voters = last != NULL ? last->voters : 0;
     }
     begin_ballot(u, t);
+    return true;
 }
 
-void qn_utility_propose_voter(struct qn_utility *u, struct qn_step *t,
+bool qn_utility_propose_voter(struct qn_utility *u, struct qn_step *t,
                               const struct qn_ul_entry *roles)
 {
     struct qn_ul_entry e = *roles;
     e.kind = QN_UL_VOTER;
     e.voter = (uint8_t)u->self;
     e.voter_inc = u->self_inc;
-    qn_utility_propose(u, t, &e);
+    return qn_utility_propose(u, t, &e);
 }
 
-void qn_utility_propose_seat(struct qn_utility *u, struct qn_step *t,
+bool qn_utility_propose_seat(struct qn_utility *u, struct qn_step *t,
                              const struct qn_ul_entry *roles, qn_node_t node,
                              uint64_t inc)
 {
@@ -397,7 +415,7 @@ void qn_utility_propose_seat(struct qn_utility *u, struct qn_step *t,
     e.voter = (uint8_t)node;
     e.voter_inc = inc;
     e.voters = u->voters ^ QN_BIT(node);
-    qn_utility_propose(u, t, &e);
+    return qn_utility_propose(u, t, &e);
 }
 
 /** An answer to the ballot under way? */
@@ -491,7 +509,7 @@ void qn_utility_on_msg(struct qn_utility *u, struct qn_step *t, qn_node_t from,
 void qn_utility_tick(struct qn_utility *u, struct qn_step *t)
 {
     /* For a later incarnation, if this one never votes. */
-    if (u->renewed) {
+    if (u->unwritten) {
         (void)open_vote(u);
         persist(u, t);
     }

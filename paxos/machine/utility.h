@@ -50,7 +50,8 @@ struct qn_utility_opts {
     const struct qn_alloc *alloc;  /* kept */
     const struct qn_ul_entry *log; /* [count] borrowed, by index: entry 0, or
                                       what survived with the record, or what
-                                      a snapshot begins with */
+                                      a snapshot begins with: the newest that
+                                      a member has, if one lives */
     uint32_t count;                /* 0: nothing is known, it will be learned
                                       from the others. Until then no vote */
     const struct qn_vote *vote;    /* what survived of this node's record;
@@ -68,9 +69,9 @@ struct qn_utility {
     uint64_t self_inc;
     const struct qn_alloc *alloc;
     bool non_voting;
-    bool renewed;     /* no longer mute; the new record is not written yet */
+    bool unwritten;   /* no longer mute, or removed: the record that says so is
+                         not written yet */
     uint64_t since;   /* while it is mute: as in the record */
-    bool voted;       /* this incarnation has written the record */
     bool removed;     /* an entry has ended the vote of this incarnation */
     uint64_t voters;  /* of index `len`, a mask: as the entry below says */
     uint32_t lo, len; /* entries kept are [lo, len) */
@@ -123,10 +124,19 @@ static inline bool qn_utility_removed(const struct qn_utility *u)
 const struct qn_ul_entry *qn_utility_entry(const struct qn_utility *u,
                                            uint32_t index);
 
-/** Propose `value` for the next index; its index field is filled in. The
- *  proposal ends when that index is chosen, whichever proposer won it: the
- *  caller sees qn_utility_len grow, and decides anew what it wants. */
-void qn_utility_propose(struct qn_utility *u, struct qn_step *t,
+/** This node may propose: it votes on the next entry, or is mute and one of
+ *  its voters; or it knows no entry yet, and its proposal is a question. */
+bool qn_utility_may_propose(const struct qn_utility *u);
+
+/**
+ * Propose `value` for the next index; its index field is filled in. The
+ * proposal ends when that index is chosen, whichever proposer won it: the
+ * caller sees qn_utility_len grow, and decides anew what it wants.
+ *
+ * @return false: this node may not, or the leader that the entry names would
+ *         have no vote. Nothing is proposed.
+ */
+bool qn_utility_propose(struct qn_utility *u, struct qn_step *t,
                         const struct qn_ul_entry *value);
 
 static inline bool qn_utility_proposing(const struct qn_utility *u)
@@ -148,8 +158,9 @@ static inline bool qn_utility_proposing_voter(const struct qn_utility *u)
  *
  * @param roles  Borrowed: the newest entry that names roles; the entry repeats
  *         them.
+ * @return as qn_utility_propose.
  */
-void qn_utility_propose_voter(struct qn_utility *u, struct qn_step *t,
+bool qn_utility_propose_voter(struct qn_utility *u, struct qn_step *t,
                               const struct qn_ul_entry *roles);
 
 /**
@@ -157,9 +168,10 @@ void qn_utility_propose_voter(struct qn_utility *u, struct qn_step *t,
  * that it does not any more: the other one of both is so now.
  *
  * @param roles  Borrowed: the newest entry that names roles; the entry repeats
- *         them. Its leader votes.
+ *         them.
+ * @return as qn_utility_propose: false if `node` leads, too.
  */
-void qn_utility_propose_seat(struct qn_utility *u, struct qn_step *t,
+bool qn_utility_propose_seat(struct qn_utility *u, struct qn_step *t,
                              const struct qn_ul_entry *roles, qn_node_t node,
                              uint64_t inc);
 

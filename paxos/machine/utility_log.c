@@ -65,22 +65,28 @@ static bool names_me(const struct qn_utility *u, const struct qn_ul_entry *e)
 }
 
 /** The voters behind entry `e`, which is learned now. The entry may end the
- *  vote of this incarnation; or one that is skipped has: none is kept below. */
+ *  vote of this incarnation; or one that is skipped has: none is kept below. So
+ *  it looks, too, where this incarnation has come after that end, and knows no
+ *  more than the record of the one before: then the seat is left for nothing.
+ *  The record says so from now on, and the next process of the seat is none
+ *  that was removed. */
 static void voters_change(struct qn_utility *u, const struct qn_ul_entry *e)
 {
     uint64_t me = QN_BIT(u->self);
     uint64_t voters = voters_of(u, e);
-    bool ends = e->kind == QN_UL_SEAT && e->voter == u->self &&
-                e->voter_inc >= u->self_inc;
-    bool skipped = u->lo == e->index && (u->voters & me) != 0 && u->voted;
-    u->removed |= (ends || skipped) && (voters & me) == 0;
     if (QN_MUTANT(U_DIFFERENCE) && u->voters != 0) {
         voters = u->voters ^ (e->kind == QN_UL_SEAT ? QN_BIT(e->voter) : 0);
+    }
+    bool ends = e->kind == QN_UL_SEAT && e->voter == u->self &&
+                e->voter_inc >= u->self_inc;
+    bool skipped = u->lo == e->index && (u->voters & me) != 0;
+    if ((ends || skipped) && (voters & me) == 0) {
+        u->removed = u->unwritten = true;
     }
     u->voters = voters;
     if (u->non_voting && names_me(u, e)) {
         u->non_voting = false;
-        u->renewed = true;
+        u->unwritten = true;
     }
 }
 

@@ -167,10 +167,15 @@ void fx_up(struct fx *f, qn_node_t peer, uint64_t inc)
     step(f, &(struct qn_input){.kind = QN_IN_UP, .up = {peer, inc}});
 }
 
+int fx_seat_of(struct fx *f, struct qn_voter_change s)
+{
+    return step(f, &(struct qn_input){.kind = QN_IN_SEAT, .seat = s});
+}
+
 int fx_seat(struct fx *f, qn_node_t node, bool votes, bool forced)
 {
-    return step(f, &(struct qn_input){.kind = QN_IN_SEAT,
-                                      .seat = {node, votes, forced}});
+    return fx_seat_of(f, (struct qn_voter_change){
+                             .node = node, .votes = votes, .forced = forced});
 }
 
 void fx_suspect(struct fx *f, uint64_t peers)

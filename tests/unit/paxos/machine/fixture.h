@@ -69,6 +69,7 @@ void fx_room(struct fx *f, uint64_t peers);
 void fx_down(struct fx *f, qn_node_t peer);
 /** `node` is to vote, or to be removed. */
 int fx_seat(struct fx *f, qn_node_t node, bool votes, bool forced);
+int fx_seat_of(struct fx *f, struct qn_voter_change s);
 void fx_suspect(struct fx *f, uint64_t peers);
 void fx_stamp(struct fx *f);
 void fx_tick(struct fx *f);

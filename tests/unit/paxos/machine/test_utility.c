@@ -289,7 +289,8 @@ static void answer(qn_node_t from, uint8_t kind)
     qn_utility_on_msg(&u, &step, from, &m);
 }
 
-static const struct qn_ul_entry by_me = {.kind = QN_UL_LEADER, .leader = 1};
+static const struct qn_ul_entry by_me = {
+    .kind = QN_UL_LEADER, .leader = 1, .acceptor = 1};
 
 UTILITY(a_majority_is_one_of_the_voters_and_not_of_the_seats)
 {
@@ -350,9 +351,44 @@ UTILITY(the_next_process_of_a_newcomers_seat_votes_behind_its_entry)
 
 UTILITY(a_node_that_is_no_voter_gives_no_vote_and_asks_for_none)
 {
-    make_seats(0x5, false, NULL);
+    const struct qn_ul_entry roles = {.kind = QN_UL_INIT};
+    make_seats(0x5, true, NULL);
     cr_assert_eq(asked(1, 1), QN_OUT_NEED_SNAPSHOT);
     cr_assert_not(qn_utility_removed(&u), "it was none");
+    cr_assert_not(qn_utility_may_propose(&u));
+    cr_assert_not(qn_utility_propose(&u, &step, &by_me));
+    cr_assert_not(qn_utility_propose_voter(&u, &step, &roles));
+    cr_assert_not(qn_utility_propose_seat(&u, &step, &roles, 1, INC));
+    cr_assert_not(qn_utility_proposing(&u));
+    cr_assert_eq(out.count, 0);
+}
+
+UTILITY(a_voter_proposes_no_leader_without_a_vote)
+{
+    const struct qn_ul_entry other = {.kind = QN_UL_LEADER, .leader = 3};
+    const struct qn_ul_entry accepts = {
+        .kind = QN_UL_LEADER, .leader = 1, .acceptor = 3};
+    const struct qn_ul_entry roles = {
+        .kind = QN_UL_INIT, .leader = 2, .acceptor = 2};
+    make_seats(0x7, false, NULL);
+    cr_assert(qn_utility_may_propose(&u));
+    cr_assert_not(qn_utility_propose(&u, &step, &other));
+    cr_assert_not(qn_utility_propose(&u, &step, &accepts));
+    cr_assert_not(qn_utility_propose_seat(&u, &step, &roles, 2, 7),
+                  "nor is one removed in its role");
+    cr_assert_not(qn_utility_proposing(&u));
+    cr_assert(qn_utility_propose_seat(&u, &step, &roles, 0, 7));
+}
+
+/* It lags behind by all that is kept, or comes: no entry is known yet. */
+UTILITY(a_node_that_knows_nothing_proposes_as_a_question)
+{
+    make(false, 0);
+    cr_assert(qn_utility_propose(&u, &step, &by_me));
+    cr_assert_eq(out.out[0].msg.kind, QN_MSG_U_PREPARE);
+    answer(0, QN_MSG_U_PROMISE);
+    answer(2, QN_MSG_U_PROMISE);
+    cr_assert_eq(u.phase, QN_UTILITY_PREPARE, "there are no voters");
 }
 
 UTILITY(an_entry_that_ends_its_vote_removes_an_incarnation)
@@ -387,10 +423,30 @@ UTILITY(a_voter_that_skips_its_removal_is_removed)
         e[i] = seat(500 + i, 2, 7, i % 2 == 0 ? 0x1 : 0x5);
     }
     make_seats(0x7, false, NULL);
-    cr_assert_eq(asked(1, 1), QN_OUT_PERSIST);
     chosen(e, QN_UL_KEPT);
     cr_assert_eq(qn_utility_voters(&u), 0x5, "the mask, whatever lay between");
-    cr_assert(qn_utility_removed(&u));
+    cr_assert(qn_utility_removed(&u), "though it has never voted");
+}
+
+/* So the next process of its seat knows that it is a newcomer, whatever it
+ * skips then. */
+UTILITY(a_removed_incarnation_writes_its_record)
+{
+    for (int mute = 0; mute <= 1; mute++) {
+        make_seats(0x7, mute, NULL);
+        const struct qn_ul_entry gone = seat(1, 1, INC, 0x5);
+        chosen(&gone, 1);
+        qn_utility_tick(&u, &step);
+        cr_assert_eq(out.count, 1);
+        cr_assert_eq(out.out[0].kind, QN_OUT_PERSIST);
+        cr_assert_eq(out.out[0].vote.index, 2);
+        cr_assert_eq(out.out[0].vote.bal.round, 0);
+        cr_assert_eq(out.out[0].vote.since, mute ? INC : 0,
+                     "what was unknown stays so");
+        qn_step_out_release(&out);
+        qn_utility_tick(&u, &step);
+        cr_assert_eq(out.count, 0, "once");
+    }
 }
 
 UTILITY(no_vote_for_an_entry_that_names_two_voters_more)
