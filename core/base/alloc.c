@@ -12,8 +12,10 @@
 #include <stdalign.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/assert.h"
+#include "core/base/atomic.h"
 #include "core/base/bits.h"
 
 struct head {
@@ -33,6 +35,48 @@ static void *resize_malloc(void *ctx, void *p, size_t bytes)
 }
 
 const struct qn_alloc qn_alloc_malloc = {resize_malloc, NULL};
+
+/* ---- whole blocks -------------------------------------------------------- */
+
+void *qn_alloc_zeroed(const struct qn_alloc *a, size_t bytes)
+{
+    void *p = a == &qn_alloc_malloc ? calloc(1, bytes)
+                                    : a->resize(a->ctx, NULL, bytes);
+    if (p != NULL && a != &qn_alloc_malloc) {
+        memset(p, 0, bytes);
+    }
+    return p;
+}
+
+void qn_alloc_free(const struct qn_alloc *a, void *p)
+{
+    if (p != NULL) {
+        (void)a->resize(a->ctx, p, 0);
+    }
+}
+
+/* In front of the lines is a pointer to the block that they are in. */
+void *qn_alloc_lines(const struct qn_alloc *a, size_t bytes)
+{
+    void *block = qn_alloc_zeroed(a, sizeof block + QN_CACHELINE + bytes);
+    if (block == NULL) {
+        return NULL;
+    }
+    uintptr_t at = qn_align_up((uintptr_t)block + sizeof block, QN_CACHELINE);
+    memcpy((void *)(at - sizeof block), &block, sizeof block);
+    return (void *)at;
+}
+
+void qn_alloc_free_lines(const struct qn_alloc *a, void *p)
+{
+    void *block;
+    if (p != NULL) {
+        memcpy(&block, (uint8_t *)p - sizeof block, sizeof block);
+        qn_alloc_free(a, block);
+    }
+}
+
+/* ---- a limit ------------------------------------------------------------- */
 
 /* May `had` bytes become `bytes` behind a head, within the limit? */
 static bool fits(const struct qn_alloc_limit *l, size_t had, size_t bytes)

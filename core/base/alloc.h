@@ -25,6 +25,25 @@ struct qn_alloc {
 /** malloc, realloc, free. */
 extern const struct qn_alloc qn_alloc_malloc;
 
+/** Options may name no allocator: then malloc's. */
+static inline const struct qn_alloc *qn_alloc_or_malloc(
+    const struct qn_alloc *a)
+{
+    return a != NULL ? a : &qn_alloc_malloc;
+}
+
+/** A new block, all of it 0; of malloc's, pages that are not touched need no
+ *  memory. NULL: there is none. To be freed by qn_alloc_free, with the same
+ *  allocator. */
+void *qn_alloc_zeroed(const struct qn_alloc *a, size_t bytes);
+
+/** The same, aligned to QN_CACHELINE; to be freed by qn_alloc_free_lines. */
+void *qn_alloc_lines(const struct qn_alloc *a, size_t bytes);
+
+/** NULL is fine. */
+void qn_alloc_free(const struct qn_alloc *a, void *p);
+void qn_alloc_free_lines(const struct qn_alloc *a, void *p);
+
 /** Beside its own bytes each block of a limited allocator takes so many, which
  *  count, too. */
 #define QN_ALLOC_LIMIT_HEAD 16u

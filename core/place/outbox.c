@@ -30,7 +30,6 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <numaif.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -71,6 +70,7 @@ static_assert(offsetof(struct front, state) == 128, "layout of version 3");
 static_assert(sizeof(struct front) <= 4096, "the smallest page");
 
 struct mapping {
+    const struct qn_alloc *alloc; /* of this and of handles, kept */
     qn_a32 handles;
     uint8_t *base;
     size_t bytes;
@@ -200,19 +200,19 @@ static void home_all(uint8_t *base, const struct header *h,
 
 /* A handle on `base`, which it owns from then on. */
 static int wrap(struct qn_outbox **out, void *base, const struct header *h,
-                int fd)
+                int fd, const struct qn_alloc *alloc)
 {
-    struct qn_outbox *o = malloc(sizeof *o);
-    struct mapping *m = malloc(sizeof *m);
+    const struct qn_alloc *a = qn_alloc_or_malloc(alloc);
+    struct qn_outbox *o = qn_alloc_zeroed(a, sizeof *o);
+    struct mapping *m = qn_alloc_zeroed(a, sizeof *m);
     if (o == NULL || m == NULL) {
-        free(o);
-        free(m);
+        qn_alloc_free(a, o);
+        qn_alloc_free(a, m);
         return QN_ENOMEM;
     }
+    m->alloc = a;
     m->base = base;
     m->bytes = h->bytes;
-    m->seats = 0;
-    memset(m->grown, 0, sizeof m->grown);
     /* relaxed: no other thread has the handle yet. */
     qn_store(&m->handles, 1, QN_RELAXED);
     *o = (struct qn_outbox){.mapping = m, .fd = fd, .header = *h};
@@ -235,7 +235,7 @@ static int create_private(struct qn_outbox **out,
     }
     home_all(base, h, opts);
     qn_copy_out(base, h, sizeof *h); /* published by handing over the handle */
-    int err = wrap(out, base, h, -1);
+    int err = wrap(out, base, h, -1, opts->alloc);
     if (err != QN_OK) {
         munmap(base, h->bytes);
     }
@@ -265,7 +265,7 @@ static int create_shared(struct qn_outbox **out,
     if (err != QN_OK) {
         goto unmap;
     }
-    err = wrap(out, base, h, fd);
+    err = wrap(out, base, h, fd, opts->alloc);
     if (err == QN_OK) {
         return QN_OK;
     }
@@ -344,7 +344,7 @@ int qn_outbox_map(struct qn_outbox **out, int fd,
     qn_copy_in(&have, base, sizeof have); /* published by the descriptor */
     err = check_header(&have, &want);
     if (err == QN_OK) {
-        err = wrap(out, base, &have, -1);
+        err = wrap(out, base, &have, -1, expect->alloc);
     }
     if (err != QN_OK) {
         munmap(base, want.bytes);
@@ -354,7 +354,7 @@ int qn_outbox_map(struct qn_outbox **out, int fd,
 
 int qn_outbox_alias(struct qn_outbox **out, struct qn_outbox *own)
 {
-    struct qn_outbox *o = malloc(sizeof *o);
+    struct qn_outbox *o = qn_alloc_zeroed(own->mapping->alloc, sizeof *o);
     if (o == NULL) {
         return QN_ENOMEM;
     }
@@ -372,16 +372,17 @@ void qn_outbox_destroy(struct qn_outbox *o)
         return;
     }
     struct mapping *m = o->mapping;
+    const struct qn_alloc *a = m->alloc;
     /* acq_rel, with the other handles' destroy: whatever they did in the pages
      * is over before the last one unmaps them. */
     if (qn_fetch_add(&m->handles, UINT32_MAX, QN_ACQ_REL) == 1) {
         munmap(m->base, m->bytes);
-        free(m);
+        qn_alloc_free(a, m);
     }
     if (o->fd >= 0) {
         close(o->fd);
     }
-    free(o);
+    qn_alloc_free(a, o);
 }
 
 uint64_t qn_outbox_incarnation(const struct qn_outbox *o)

@@ -50,6 +50,7 @@
 
 #include <stddef.h>
 
+#include "core/base/alloc.h"
 #include "core/base/atomic.h"
 #include "core/node.h"
 #include "core/wait/doorbell.h"
@@ -74,6 +75,7 @@ struct qn_outbox_opts {
     const int *reader_numa_node; /* [nodes], borrowed: home of the lanes to
                                     each reader, -1: none. NULL: numa_node */
     bool shared; /* true: memfd; false: private pages (threads) */
+    const struct qn_alloc *alloc; /* of the handle, kept; NULL: malloc's */
 };
 
 /** Single-writer lines that peers look at; the owner writes them relaxed or

@@ -38,6 +38,7 @@
 
 #include <stdbool.h>
 
+#include "core/base/alloc.h"
 #include "core/base/bits.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
@@ -176,6 +177,9 @@ struct qn_driver_opts {
      *  NULL: that cannot happen. */
     void (*fence)(void *ctx);
     void *fence_ctx;
+    const struct qn_alloc *alloc; /* kept; NULL: malloc's. Of the driver, its
+                               machine and batches; what waits for a channel,
+                               and the context of the tree, are malloc's */
     struct qn_log_sink log; /* where its lines go; each calls it "member" and
                                its number */
     bool first; /* the group begins with this incarnation. Else it is a later

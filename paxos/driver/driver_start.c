@@ -228,7 +228,7 @@ static int machine_make(struct qn_driver *d, const struct survived *s)
     if (bytes == 0) {
         return QN_EINVAL;
     }
-    void *mem = calloc(1, bytes);
+    void *mem = qn_alloc_zeroed(d->o.alloc, bytes);
     if (mem == NULL) {
         return QN_ENOMEM;
     }
@@ -338,20 +338,22 @@ int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o)
     if (err != QN_OK) {
         return err;
     }
-    struct qn_driver *d = calloc(1, sizeof *d);
-    struct survived *s = calloc(1, sizeof *s);
+    const struct qn_alloc *a = qn_alloc_or_malloc(o->alloc);
+    struct qn_driver *d = qn_alloc_zeroed(a, sizeof *d);
+    struct survived *s = qn_alloc_zeroed(a, sizeof *s);
     if (d == NULL || s == NULL) {
-        free(d);
-        free(s);
+        qn_alloc_free(a, d);
+        qn_alloc_free(a, s);
         return QN_ENOMEM;
     }
     d->o = *o;
+    d->o.alloc = a;
     if (o->voters == qn_driver_group(d)) {
         d->o.voters = 0; /* the same group, whichever way it is said */
     }
     d->memory = o->memory.word != NULL;
     d->keep_from = d->memory ? QN_KEEP_FROM : SIZE_MAX;
-    qn_mempool_init(&d->pool, d->keep_from);
+    qn_mempool_init(&d->pool, d->keep_from, a);
     d->now = o->now;
     d->machine_deadline = QN_TIME_NEVER;
     d->order.ask_at = QN_TIME_NEVER;
@@ -361,7 +363,7 @@ int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o)
                         ring_limit(o));
     qn_halt_init(&d->halt, o->self, o->nodes);
     err = begin(d, s);
-    free(s);
+    qn_alloc_free(a, s);
     if (err != QN_OK) {
         qn_driver_destroy(d);
         return err;
@@ -387,9 +389,9 @@ void qn_driver_destroy(struct qn_driver *d)
     qn_context_destroy(d->context);
     if (d->machine != NULL) {
         qn_onepaxos_fini(d->machine);
-        free(d->machine);
+        qn_alloc_free(d->o.alloc, d->machine);
     }
     qn_mempool_fini(&d->pool);
-    free((void *)d->told);
-    free(d);
+    qn_alloc_free_lines(d->o.alloc, (void *)d->told);
+    qn_alloc_free(d->o.alloc, d);
 }

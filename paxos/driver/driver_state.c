@@ -322,11 +322,10 @@ int qn_driver_state_begin(struct qn_driver *d)
         return QN_EINVAL; /* those are memory of other nodes */
     }
     d->o.read_index = &d->own_index;
-    d->told = aligned_alloc(QN_CACHELINE, bytes);
+    d->told = qn_alloc_lines(d->o.alloc, bytes);
     if (d->told == NULL) {
         return QN_ENOMEM;
     }
-    memset((void *)d->told, 0, bytes);
     for (qn_node_t i = 0; i < d->o.nodes; i++) {
         qn_driver_state_forget(d, i);
     }

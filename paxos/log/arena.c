@@ -22,7 +22,6 @@
  */
 #include "paxos/log/arena.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/assert.h"
@@ -53,7 +52,8 @@ int qn_arena_begin(struct qn_arena *a, void *mem, const struct qn_arena_opts *o)
                            .lap = 1,
                            .limit = QN_MIN(SPAN, o->capacity),
                            .memory = o->grow == NULL ? o->capacity : 0};
-    a->block = calloc(QN_ARENA_BLOCKS, sizeof *a->block);
+    a->block = qn_alloc_zeroed(qn_alloc_or_malloc(o->alloc),
+                               QN_ARENA_BLOCKS * sizeof *a->block);
     if (a->block == NULL) {
         return QN_ENOMEM;
     }
@@ -64,7 +64,7 @@ int qn_arena_begin(struct qn_arena *a, void *mem, const struct qn_arena_opts *o)
 
 void qn_arena_end(struct qn_arena *a)
 {
-    free(a->block);
+    qn_alloc_free(qn_alloc_or_malloc(a->o.alloc), a->block);
     a->block = NULL;
 }
 

@@ -37,6 +37,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "core/base/alloc.h"
 #include "core/base/atomic.h"
 #include "core/base/err.h"
 
@@ -59,7 +60,8 @@ struct qn_arena_opts {
      * qn_arena_bytes(0) are there from the beginning. @return QN_OK; QN_ENOMEM.
      */
     int (*grow)(void *ctx, uint64_t bytes);
-    void *ctx; /* kept */
+    void *ctx;                    /* kept */
+    const struct qn_alloc *alloc; /* writer, kept; NULL: malloc's */
 };
 
 /** A block of the writer. Private. */

@@ -73,25 +73,27 @@ static void *bytes_of(struct qn_mempool_block *b)
 
 /* ---- the system's ---- */
 
-static bool is_mapped(uint32_t class, size_t bytes)
+static bool is_mapped(const struct qn_mempool *p, uint32_t class, size_t bytes)
 {
-    return class != EXACT && bytes >= QN_MEMPOOL_MAPPED;
+    return class != EXACT && bytes >= QN_MEMPOOL_MAPPED &&
+           p->under == &qn_alloc_malloc;
 }
 
-static struct qn_mempool_block *block_new(uint32_t class, size_t bytes)
+static struct qn_mempool_block *block_new(const struct qn_mempool *p,
+                                          uint32_t class, size_t bytes)
 {
-    if (!is_mapped(class, bytes)) {
-        return malloc(bytes);
+    if (!is_mapped(p, class, bytes)) {
+        return p->under->resize(p->under->ctx, NULL, bytes);
     }
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return at != MAP_FAILED ? at : NULL;
 }
 
-static void block_free(struct qn_mempool_block *b)
+static void block_free(const struct qn_mempool *p, struct qn_mempool_block *b)
 {
-    if (!is_mapped(b->class, b->bytes)) {
-        free(b);
+    if (!is_mapped(p, b->class, b->bytes)) {
+        qn_alloc_free(p->under, b);
     } else {
         munmap(b, b->bytes);
     }
@@ -100,13 +102,14 @@ static void block_free(struct qn_mempool_block *b)
 /** Resize a block that is not kept and stays in its class. A mapped one keeps
  *  its pages. @return NULL: it is unchanged, also where it would have to be
  *  copied. */
-static void *regrow(struct qn_mempool_block *b, size_t bytes)
+static void *regrow(const struct qn_mempool *p, struct qn_mempool_block *b,
+                    size_t bytes)
 {
     void *at = NULL;
-    bool mapped = is_mapped(b->class, b->bytes);
-    if (!mapped && !is_mapped(b->class, bytes)) {
-        at = realloc(b, bytes);
-    } else if (mapped && is_mapped(b->class, bytes)) {
+    bool mapped = is_mapped(p, b->class, b->bytes);
+    if (!mapped && !is_mapped(p, b->class, bytes)) {
+        at = p->under->resize(p->under->ctx, b, bytes);
+    } else if (mapped && is_mapped(p, b->class, bytes)) {
         at = mremap(b, b->bytes, bytes, MREMAP_MAYMOVE);
         at = at != MAP_FAILED ? at : NULL;
     }
@@ -178,7 +181,7 @@ static void *take(struct qn_mempool *p, size_t bytes)
         return bytes_of(b);
     }
     bytes = keeps ? class_bytes(class) : bytes;
-    b = block_new(class, bytes);
+    b = block_new(p, class, bytes);
     if (b == NULL) {
         return NULL;
     }
@@ -192,13 +195,13 @@ static void forget_oldest(struct qn_mempool *p)
     struct qn_mempool_block *b = p->oldest;
     /* The analyzer cannot see that the oldest is another one each time. */
     unkeep(p, b); /* NOLINT(clang-analyzer-unix.Malloc) */
-    block_free(b);
+    block_free(p, b);
 }
 
 static void give(struct qn_mempool *p, struct qn_mempool_block *b)
 {
     if (b->class >= QN_MEMPOOL_CLASSES) {
-        block_free(b);
+        block_free(p, b);
         return;
     }
     while (p->kept + b->bytes > QN_MEMPOOL_BYTES) {
@@ -225,7 +228,7 @@ static void *resize(void *ctx, void *old, size_t bytes)
     }
     struct qn_mempool_block *b = block_of(old);
     if (b->class >= QN_MEMPOOL_CLASSES && class_of(p, need) == b->class) {
-        void *same = regrow(b, need);
+        void *same = regrow(p, b, need);
         if (same != NULL) {
             return same;
         }
@@ -241,10 +244,12 @@ static void *resize(void *ctx, void *old, size_t bytes)
     return grown;
 }
 
-void qn_mempool_init(struct qn_mempool *p, size_t exact_from)
+void qn_mempool_init(struct qn_mempool *p, size_t exact_from,
+                     const struct qn_alloc *under)
 {
     *p = (struct qn_mempool){.alloc = {.resize = resize, .ctx = p},
-                             .exact_from = exact_from};
+                             .exact_from = exact_from,
+                             .under = qn_alloc_or_malloc(under)};
 }
 
 void qn_mempool_fini(struct qn_mempool *p)

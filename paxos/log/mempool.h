@@ -47,12 +47,16 @@ struct qn_mempool {
         *free[QN_MEMPOOL_CLASSES];            /* stacks, hottest on top */
     struct qn_mempool_block *newest, *oldest; /* of all kept, by when freed */
     size_t kept;                              /* bytes in them */
-    size_t exact_from; /* bytes of a block, its head included */
+    size_t exact_from;            /* bytes of a block, its head included */
+    const struct qn_alloc *under; /* where blocks come from; kept */
 };
 
 /** An empty pool. It must not move while it is used.
- *  @param exact_from  Bytes; SIZE_MAX: no block is exact. */
-void qn_mempool_init(struct qn_mempool *p, size_t exact_from);
+ *  @param exact_from  Bytes; SIZE_MAX: no block is exact.
+ *  @param under  All blocks come from it, and none is mapped; kept. NULL: as
+ *                above. */
+void qn_mempool_init(struct qn_mempool *p, size_t exact_from,
+                     const struct qn_alloc *under);
 
 /** Free the blocks that the pool keeps. Release all refbufs from it before: a
  *  block that is still in use must not be given back to this pool afterwards.

@@ -55,8 +55,10 @@ static int arena_grow(void *ctx, uint64_t bytes)
 /* The own one, empty. */
 static int arena_begin(struct qn_member *m)
 {
-    const struct qn_arena_opts o = {
-        .capacity = m->o.arena_bytes, .grow = arena_grow, .ctx = m};
+    const struct qn_arena_opts o = {.capacity = m->o.arena_bytes,
+                                    .grow = arena_grow,
+                                    .ctx = m,
+                                    .alloc = m->o.alloc};
     void *mem = qn_outbox_region(m->outbox, QN_REGION_ARENA);
     int err = mem == NULL ? QN_OK : arena_grow(m, qn_arena_bytes(0));
     return mem == NULL || err != QN_OK ? err
@@ -85,6 +87,7 @@ struct qn_outbox_opts qn_member_shape(const struct qn_member *m)
         .numa_node = m->numa_node[m->o.self],
         .reader_numa_node = m->numa_node,
         .shared = true,
+        .alloc = m->o.alloc,
     };
 }
 
@@ -157,11 +160,13 @@ static bool valid(const struct qn_member_opts *o)
 
 int qn_member_create(struct qn_member **out, const struct qn_member_opts *o)
 {
-    struct qn_member *m = valid(o) ? calloc(1, sizeof *m) : NULL;
+    const struct qn_alloc *a = qn_alloc_or_malloc(o->alloc);
+    struct qn_member *m = valid(o) ? qn_alloc_zeroed(a, sizeof *m) : NULL;
     if (m == NULL) {
         return valid(o) ? QN_ENOMEM : QN_EINVAL;
     }
     m->o = *o;
+    m->o.alloc = a;
     m->record = QN_AREA_NONE;
     memcpy(m->doorbell_fd, o->doorbell_fd, o->nodes * sizeof *o->doorbell_fd);
     memcpy(m->numa_node, o->numa_node, o->nodes * sizeof *o->numa_node);
@@ -202,7 +207,7 @@ void qn_member_destroy(struct qn_member *m)
     qn_arena_end(&m->arena);
     qn_outbox_destroy(m->outbox);
     qn_hold_release(&m->hold); /* none of the node's memory is mapped here */
-    free(m);
+    qn_alloc_free(m->o.alloc, m);
 }
 
 /* ---- turns --------------------------------------------------------------- */

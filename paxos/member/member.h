@@ -49,6 +49,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/device.h"
@@ -167,6 +168,12 @@ struct qn_member_opts {
     const struct qn_tree *plan;     /* or NULL */
     uint32_t ring;                  /* arity of a diamond ring; 0 */
     uint32_t ring_from;
+
+    /** Of private memory, kept: that of the member, of what it knows of peers,
+     * of the driver, its machine and batches, and of state transfer. NULL:
+     * malloc's. Queuepairs, what waits in front of them, and the context of the
+     * tree are malloc's in any case. */
+    const struct qn_alloc *alloc;
 
     struct qn_member_callbacks callbacks;
     /** Lines of driver and state transfer, in the member's thread: `fn` may ask

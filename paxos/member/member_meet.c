@@ -22,8 +22,10 @@
 static int map(struct qn_member *m, struct qn_mapped_peer **out,
                const struct qn_member_peer *p)
 {
-    const struct qn_mapped_peer like = {
-        .node = p->node, .incarnation = p->incarnation, .pid = p->pid};
+    const struct qn_mapped_peer like = {.alloc = m->o.alloc,
+                                        .node = p->node,
+                                        .incarnation = p->incarnation,
+                                        .pid = p->pid};
     struct qn_outbox_opts expect = qn_member_shape(m);
     struct qn_outbox *outbox = NULL;
     QN_ASSERT(p->node < m->o.nodes);

@@ -74,6 +74,7 @@ int qn_member_transfer_begin(struct qn_member *m)
         .nodes = m->o.nodes,
         .ops = qn_driver_transfer_ops(&m->transfer_ops),
         .user = m->state.user,
+        .alloc = m->o.alloc,
         .log = m->o.log};
     int err = qn_state_transfer_create(&m->transfer, &o);
     if (err == QN_OK) {

@@ -2,7 +2,6 @@
 #include "paxos/member/peers.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "core/base/assert.h"
@@ -14,14 +13,16 @@ int qn_peer_create(struct qn_mapped_peer **out,
                    const struct qn_mapped_peer *like, struct qn_outbox *outbox,
                    int fd)
 {
-    struct qn_mapped_peer *p = calloc(1, sizeof *p);
+    const struct qn_alloc *a = qn_alloc_or_malloc(like->alloc);
+    struct qn_mapped_peer *p = qn_alloc_zeroed(a, sizeof *p);
     int own = p == NULL ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (own < 0) {
         int err = p == NULL ? QN_ENOMEM : QN_EMFILE;
         qn_outbox_destroy(outbox);
-        free(p);
+        qn_alloc_free(a, p);
         return err;
     }
+    p->alloc = a;
     p->node = like->node;
     p->incarnation = like->incarnation;
     p->pid = like->pid;
@@ -36,7 +37,7 @@ void qn_peer_destroy(struct qn_mapped_peer *p)
     if (p != NULL) {
         qn_outbox_destroy(p->outbox);
         close(p->fd);
-        free(p);
+        qn_alloc_free(p->alloc, p);
     }
 }
 

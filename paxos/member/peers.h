@@ -27,7 +27,8 @@
 
 /** An incarnation of a peer, mapped here. */
 struct qn_mapped_peer {
-    struct qn_mapped_peer *next; /* of the retained ones */
+    struct qn_mapped_peer *next;  /* of the retained ones */
+    const struct qn_alloc *alloc; /* of this, kept; NULL: malloc's */
     qn_node_t node;
     uint64_t incarnation;
     int pid; /* 0: unknown */
@@ -56,7 +57,7 @@ struct qn_peers {
 };
 
 /** `outbox` is taken, also on failure; its descriptor `fd` is borrowed. @param
- *  like  node, incarnation, pid. @return QN_OK; QN_ENOMEM; QN_EMFILE. */
+ *  like  alloc, node, incarnation, pid. @return QN_OK; QN_ENOMEM; QN_EMFILE. */
 int qn_peer_create(struct qn_mapped_peer **out,
                    const struct qn_mapped_peer *like, struct qn_outbox *outbox,
                    int fd);

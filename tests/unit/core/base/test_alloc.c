@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/atomic.h"
 #include "tests/support/test.h"
 
 enum { HEAD = QN_ALLOC_LIMIT_HEAD, LIMIT = 1000 };
@@ -180,4 +181,59 @@ CASE(no_schedule_comes_above_the_limit)
         resize(p[i], 0);
     }
     cr_assert_eq(below.bytes, 0u);
+}
+
+/* ---- whole blocks -------------------------------------------------------- */
+
+static bool is_zero(const uint8_t *p, size_t bytes)
+{
+    while (bytes > 0 && p[bytes - 1] == 0) {
+        bytes--;
+    }
+    return bytes == 0;
+}
+
+CASE(options_without_an_allocator_mean_mallocs)
+{
+    cr_assert_eq(qn_alloc_or_malloc(NULL), &qn_alloc_malloc);
+    cr_assert_eq(qn_alloc_or_malloc(&under), &under);
+}
+
+CASE(a_zeroed_block_is_zero_and_the_allocators)
+{
+    static const struct qn_alloc *const from[] = {&qn_alloc_malloc, &under};
+    for (int i = 0; i < 2; i++) {
+        uint8_t *p = qn_alloc_zeroed(from[i], 300);
+        cr_assert_not_null(p);
+        memset(p, 0xff, 300);
+        qn_alloc_free(from[i], p);
+        p = qn_alloc_zeroed(from[i], 300); /* perhaps the same one */
+        cr_assert(is_zero(p, 300));
+        cr_assert_eq(below.blocks, i);
+        qn_alloc_free(from[i], p);
+        qn_alloc_free(from[i], NULL);
+        cr_assert_eq(below.blocks, 0);
+    }
+    below.fails = true;
+    cr_assert_null(qn_alloc_zeroed(&under, 300));
+}
+
+CASE(lines_are_aligned_and_zero)
+{
+    for (size_t bytes = 1; bytes < 300; bytes += 7) {
+        void *before =
+            qn_alloc_zeroed(&under, bytes); /* others lie elsewhere */
+        uint8_t *p = qn_alloc_lines(&under, bytes);
+        cr_assert_not_null(p);
+        cr_assert_eq((uintptr_t)p % QN_CACHELINE, 0);
+        cr_assert(is_zero(p, bytes));
+        memset(p, 0xff, bytes);
+        qn_alloc_free_lines(&under, p);
+        qn_alloc_free_lines(&under, NULL);
+        qn_alloc_free(&under, before);
+        cr_assert_eq(below.blocks, 0);
+        cr_assert_eq(below.bytes, 0);
+    }
+    below.fails = true;
+    cr_assert_null(qn_alloc_lines(&under, 1));
 }

@@ -60,15 +60,16 @@ Test(driver_sleep, an_idle_giver_lets_go_of_what_it_holds)
 
 static int big_until_failure; /* allocations that still succeed; 0: never */
 
-void *__wrap_malloc(size_t bytes);
-void *__real_malloc(size_t bytes);
+/* Batches come from here (core/base/alloc.h). */
+void *__wrap_realloc(void *p, size_t bytes);
+void *__real_realloc(void *p, size_t bytes);
 
-void *__wrap_malloc(size_t bytes)
+void *__wrap_realloc(void *p, size_t bytes)
 {
     if (bytes >= 7000 && big_until_failure != 0 && --big_until_failure == 0) {
         return NULL;
     }
-    return __real_malloc(bytes);
+    return __real_realloc(p, bytes);
 }
 
 /* The acceptor has no memory for a batch and leaves its ACCEPT in the channel.

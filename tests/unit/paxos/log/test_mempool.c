@@ -7,10 +7,11 @@
 #include "tests/support/test.h"
 
 static struct qn_mempool pool;
+static struct qn_alloc_limit counted; /* below it, in some */
 
 static void setup(void)
 {
-    qn_mempool_init(&pool, SIZE_MAX);
+    qn_mempool_init(&pool, SIZE_MAX, NULL);
 }
 
 static void teardown(void)
@@ -98,7 +99,7 @@ POOL(what_was_free_for_longest_goes_first)
 /* What a service keeps of them is no block that the pool would miss. */
 Test(mempool, long_blocks_are_exact_if_so_said, .fini = teardown)
 {
-    qn_mempool_init(&pool, 50000);
+    qn_mempool_init(&pool, 50000, NULL);
     resize(resize(NULL, 49000), 0);
     size_t kept = pool.kept;
     cr_assert_neq(kept, 0u);
@@ -171,4 +172,52 @@ POOL(a_block_is_at_most_a_quarter_longer_than_asked_for)
     }
     /* A value of 64 KiB with what is around it. */
     cr_assert_eq(block_bytes(65536 + 128), 81920u);
+}
+
+/* ---- an allocator of its own --------------------------------------------- */
+
+static void begin_counted(void)
+{
+    qn_alloc_limit_init(&counted, &qn_alloc_malloc, SIZE_MAX);
+    qn_mempool_init(&pool, SIZE_MAX, &counted.alloc);
+}
+
+/* Also those that would be mapped, and are resized or kept. */
+Test(pool, all_blocks_come_from_the_allocator_below, .init = begin_counted)
+{
+    static const size_t bytes[] = {100, 5000, 70000, 1 << 20, 5 << 20};
+    void *p[5];
+    size_t sum = 0;
+    for (int i = 0; i < 5; i++) {
+        p[i] = resize(NULL, bytes[i]);
+        memset(p[i], i, bytes[i]);
+        sum += bytes[i];
+        cr_assert_geq(counted.used, sum);
+    }
+    cr_assert_eq(counted.blocks, 5);
+    uint8_t *longer = resize(p[4], 6 << 20);
+    cr_assert_eq(longer[0], 4);
+    cr_assert_eq(longer[(5 << 20) - 1], 4);
+    cr_assert_geq(counted.used, sum + (1 << 20));
+    resize(longer, 0);
+    for (int i = 0; i < 4; i++) {
+        resize(p[i], 0);
+    }
+    cr_assert_gt(pool.kept, 0);
+    qn_mempool_fini(&pool);
+    cr_assert_eq(counted.used, 0);
+}
+
+Test(pool, without_memory_below_it_gives_none_and_changes_nothing)
+{
+    qn_alloc_limit_init(&counted, &qn_alloc_malloc, 1 << 20);
+    qn_mempool_init(&pool, SIZE_MAX, &counted.alloc);
+    uint8_t *p = resize(NULL, 700000);
+    memset(p, 7, 700000);
+    cr_assert_null(resize(NULL, 700000));
+    cr_assert_null(resize(p, 5 << 20));
+    cr_assert_eq(p[699999], 7);
+    resize(p, 0);
+    qn_mempool_fini(&pool);
+    cr_assert_eq(counted.used, 0);
 }

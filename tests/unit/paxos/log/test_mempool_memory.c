@@ -33,7 +33,7 @@ Test(mempool_memory, a_long_log_leaves_no_holes_among_other_blocks)
 {
     enum { N = 64, BYTES = 1000000 };
     void *p[N], *other[N];
-    qn_mempool_init(&pool, SIZE_MAX);
+    qn_mempool_init(&pool, SIZE_MAX, NULL);
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
     size_t before = resident_bytes();
     for (int i = 0; i < N; i++) {
