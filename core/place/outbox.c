@@ -385,6 +385,34 @@ void qn_outbox_destroy(struct qn_outbox *o)
     qn_alloc_free(a, o);
 }
 
+static int open_one(struct qn_qp **qp, const struct qn_outbox_connect_opts *o,
+                    enum qn_lane lane)
+{
+    struct qn_qp_opts each = o->each;
+    each.tx = qn_outbox_lane(o->own, each.peer, lane);
+    each.rx = qn_outbox_lane(o->peer, each.self, lane);
+    each.lane = lane;
+    each.self_inc = qn_outbox_incarnation(o->own);
+    each.peer_inc = qn_outbox_incarnation(o->peer);
+    return o->transport->open(qp, &each);
+}
+
+int qn_outbox_connect(struct qn_qp **qp, const struct qn_outbox_connect_opts *o)
+{
+    int err = QN_OK;
+    for (uint32_t lane = 0; lane < o->lanes; lane++) {
+        qp[lane] = NULL;
+    }
+    for (uint32_t lane = 0; lane < o->lanes && err == QN_OK; lane++) {
+        err = open_one(&qp[lane], o, (enum qn_lane)lane);
+    }
+    for (uint32_t lane = 0; lane < o->lanes && err != QN_OK; lane++) {
+        qn_qp_close(qp[lane]);
+        qp[lane] = NULL;
+    }
+    return err;
+}
+
 uint64_t qn_outbox_incarnation(const struct qn_outbox *o)
 {
     return o->header.incarnation;

@@ -52,7 +52,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/atomic.h"
-#include "core/node.h"
+#include "core/qp.h"
 #include "core/wait/doorbell.h"
 
 #define QN_OUTBOX_VERSION 8u
@@ -190,6 +190,23 @@ bool qn_outbox_seated(const struct qn_outbox *o, qn_node_t peer);
  *  lanes. */
 void *qn_outbox_lane(const struct qn_outbox *o, qn_node_t peer,
                      enum qn_lane lane);
+
+/** The queuepairs between two nodes, one for each pair of their lanes. */
+struct qn_outbox_connect_opts {
+    const struct qn_transport *transport;
+    const struct qn_outbox *own;
+    const struct qn_outbox *peer; /* as seen here; this node is seated there */
+    uint32_t lanes;               /* QN_LANES .. QN_LANES_MAX */
+    struct qn_qp_opts each; /* of each; memory, lane and incarnations are those
+                               of the outboxes */
+};
+
+/** Open them. @param qp  [lanes] filled; the caller's to close.
+ *  @return QN_OK; what the transport says: then none is open, and all are
+ *  NULL. */
+int qn_outbox_connect(struct qn_qp **qp,
+                      const struct qn_outbox_connect_opts *o);
+
 struct qn_doorbell_line *qn_outbox_doorbell(const struct qn_outbox *o);
 struct qn_outbox_state *qn_outbox_state(const struct qn_outbox *o);
 

@@ -118,23 +118,21 @@ static int view_peer(struct qn_mesh *m, qn_node_t self, qn_node_t peer,
     return qn_outbox_map(out, qn_outbox_fd(m->box[peer]), &expect);
 }
 
-static int open_lane(struct qn_mesh *m, struct qn_mesh_end *end, qn_node_t peer,
-                     enum qn_lane lane)
+static int open_queuepairs(struct qn_mesh *m, struct qn_mesh_end *end,
+                           qn_node_t peer)
 {
-    const struct qn_qp_opts o = {
-        .tx = qn_outbox_lane(end->view[end->self], peer, lane),
-        .rx = qn_outbox_lane(end->view[peer], end->self, lane),
-        .device = end->device,
-        .lane = lane,
-        .cells = m->opts.cells,
-        .self = end->self,
-        .peer = peer,
-        .self_inc = qn_mesh_incarnation(end->self),
-        .peer_inc = qn_mesh_incarnation(peer),
-        .doorbell = &end->doorbell,
-        .ringer = &end->ringer[peer],
-    };
-    return m->opts.transport->open(&end->qp[peer][lane], &o);
+    const struct qn_outbox_connect_opts o = {
+        .transport = m->opts.transport,
+        .own = end->view[end->self],
+        .peer = end->view[peer],
+        .lanes = end->lanes,
+        .each = {.device = end->device,
+                 .cells = m->opts.cells,
+                 .self = end->self,
+                 .peer = peer,
+                 .doorbell = &end->doorbell,
+                 .ringer = &end->ringer[peer]}};
+    return qn_outbox_connect(end->qp[peer], &o);
 }
 
 static int attach(struct qn_mesh *m, struct qn_mesh_end *end)
@@ -175,9 +173,7 @@ int qn_mesh_open(struct qn_mesh *m, qn_node_t self, struct qn_mesh_end *end)
         rc = attach(m, end);
     }
     for (qn_node_t i = 0; i < end->nodes && rc == QN_OK; i++) {
-        for (uint32_t l = 0; l < end->lanes && i != self && rc == QN_OK; l++) {
-            rc = open_lane(m, end, i, (enum qn_lane)l);
-        }
+        rc = i == self ? QN_OK : open_queuepairs(m, end, i);
     }
     if (rc != QN_OK) {
         qn_mesh_close(end);

@@ -65,7 +65,7 @@ static int queuepairs_open(struct qn_member *m, qn_node_t i)
 {
     struct qn_peers *p = &m->peers;
     const struct qn_mapped_peer *peer = p->present[i];
-    struct qn_qp **qp[QN_LANES] = {&p->direct[i], &p->tree[i]};
+    struct qn_qp *qp[QN_LANES];
     QN_ASSERT(i != m->o.self);
     QN_ASSERT(p->direct[i] == NULL);
     QN_ASSERT(p->tree[i] == NULL);
@@ -77,27 +77,25 @@ static int queuepairs_open(struct qn_member *m, qn_node_t i)
     if (m->device != NULL) {
         qn_device_up(m->device, i, peer->incarnation);
     }
-    for (enum qn_lane lane = 0; lane < QN_LANES; lane++) {
-        const struct qn_qp_opts o = {
-            .tx = qn_outbox_lane(m->outbox, i, lane),
-            .rx = qn_outbox_lane(peer->outbox, m->o.self, lane),
-            .device = m->device,
-            .lane = lane,
-            .cells = m->o.cells,
-            .self = m->o.self,
-            .peer = i,
-            .self_inc = m->o.incarnation,
-            .peer_inc = peer->incarnation,
-            .doorbell = &m->doorbell,
-            .ringer = &p->doorbell[i],
-        };
-        int err = m->o.transport->open(qp[lane], &o);
-        if (err != QN_OK) {
-            queuepairs_close(m, i);
-            return err;
-        }
+    const struct qn_outbox_connect_opts o = {
+        .transport = m->o.transport,
+        .own = m->outbox,
+        .peer = peer->outbox,
+        .lanes = QN_LANES,
+        .each = {.device = m->device,
+                 .cells = m->o.cells,
+                 .self = m->o.self,
+                 .peer = i,
+                 .doorbell = &m->doorbell,
+                 .ringer = &p->doorbell[i]}};
+    int err = qn_outbox_connect(qp, &o);
+    if (err == QN_OK) {
+        p->direct[i] = qp[QN_LANE_DIRECT];
+        p->tree[i] = qp[QN_LANE_TREE];
+    } else {
+        queuepairs_close(m, i);
     }
-    return QN_OK;
+    return err;
 }
 
 static void tell_recorded(const struct qn_member *m,

@@ -74,26 +74,23 @@ static int open_clients(struct qn_sim_replica *r)
 static int open_channel(struct qn_sim_replica *r, struct qn_sim_replica *peer,
                         const struct qn_transport *transport)
 {
-    struct qn_qp **qp[QN_LANES] = {&r->direct[peer->self],
-                                   &r->tree[peer->self]};
+    struct qn_qp *qp[QN_LANES] = {0};
     struct qn_doorbell_handle *ringer = &r->ringer[peer->self];
     qn_doorbell_handle_init(ringer, qn_outbox_doorbell(peer->outbox),
                             (int)peer->self);
-    int err = QN_OK;
-    for (int lane = 0; lane < QN_LANES && err == QN_OK; lane++) {
-        const struct qn_qp_opts o = {
-            .tx = qn_outbox_lane(r->outbox, peer->self, (enum qn_lane)lane),
-            .rx = qn_outbox_lane(peer->outbox, r->self, (enum qn_lane)lane),
-            .cells = r->group->o.cells,
-            .self = r->self,
-            .peer = peer->self,
-            .self_inc = qn_sim_incarnation(r->self),
-            .peer_inc = qn_sim_incarnation(peer->self),
-            .doorbell = &r->doorbell,
-            .ringer = ringer,
-        };
-        err = transport->open(qp[lane], &o);
-    }
+    const struct qn_outbox_connect_opts o = {
+        .transport = transport,
+        .own = r->outbox,
+        .peer = peer->outbox,
+        .lanes = QN_LANES,
+        .each = {.cells = r->group->o.cells,
+                 .self = r->self,
+                 .peer = peer->self,
+                 .doorbell = &r->doorbell,
+                 .ringer = ringer}};
+    int err = qn_outbox_connect(qp, &o);
+    r->direct[peer->self] = qp[QN_LANE_DIRECT];
+    r->tree[peer->self] = qp[QN_LANE_TREE];
     return err;
 }
 

@@ -715,3 +715,70 @@ Test(outbox, a_capacity_of_64_costs_three_members_no_lanes)
     }
     cr_assert_eq(fixed[0], fixed[1]);
 }
+
+/* ---- queuepairs ---------------------------------------------------------- */
+
+/* A transport that notes what it is opened on, and fails at the n-th. */
+static struct qn_qp_opts opened_on[QN_LANES_MAX];
+static struct qn_qp ends[QN_LANES_MAX];
+static uint32_t opens, closes, fails_at;
+
+static void fake_close(struct qn_qp *qp)
+{
+    cr_assert(qp >= ends && qp < ends + QN_LANES_MAX);
+    closes++;
+}
+
+static int fake_open(struct qn_qp **out, const struct qn_qp_opts *o)
+{
+    static const struct qn_qp_ops ops = {.close = fake_close};
+    if (opens == fails_at) {
+        return QN_ENOMEM;
+    }
+    opened_on[opens] = *o;
+    ends[opens].ops = &ops;
+    *out = &ends[opens++];
+    return QN_OK;
+}
+
+static int connect_three(struct qn_qp **qp, struct qn_outbox *own,
+                         struct qn_outbox *peer)
+{
+    static const struct qn_transport fake = {.open = fake_open};
+    const struct qn_outbox_connect_opts o = {
+        .transport = &fake,
+        .own = own,
+        .peer = peer,
+        .lanes = 3,
+        .each = {.cells = 64, .self = 1, .peer = 2}};
+    opens = closes = 0;
+    return qn_outbox_connect(qp, &o);
+}
+
+Test(outbox, queuepairs_lie_in_the_lanes_of_both)
+{
+    struct qn_outbox_opts w = opts(false);
+    struct qn_outbox *own, *peer;
+    struct qn_qp *qp[3] = {&ends[3], &ends[3], &ends[3]};
+    w.lanes = 3;
+    cr_assert_eq(qn_outbox_create(&own, &w), QN_OK);
+    w.node = 2;
+    w.incarnation = 9;
+    cr_assert_eq(qn_outbox_create(&peer, &w), QN_OK);
+    fails_at = 3;
+    cr_assert_eq(connect_three(qp, own, peer), QN_OK);
+    for (uint32_t l = 0; l < 3; l++) {
+        const struct qn_qp_opts *o = &opened_on[l];
+        cr_assert(qp[l] == &ends[l] && o->lane == (enum qn_lane)l);
+        cr_assert(o->tx == qn_outbox_lane(own, 2, (enum qn_lane)l));
+        cr_assert(o->rx == qn_outbox_lane(peer, 1, (enum qn_lane)l));
+        cr_assert(o->self_inc == 7 && o->peer_inc == 9);
+        cr_assert(o->self == 1 && o->peer == 2 && o->cells == 64);
+    }
+    fails_at = 2;
+    cr_assert_eq(connect_three(qp, own, peer), QN_ENOMEM);
+    cr_assert_eq(closes, 2, "those that were open");
+    cr_assert(qp[0] == NULL && qp[1] == NULL && qp[2] == NULL);
+    qn_outbox_destroy(own);
+    qn_outbox_destroy(peer);
+}
