@@ -100,6 +100,34 @@ static void redirect(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to)
     m->redirect.leader_inc = p->cfg.leader_inc;
 }
 
+/** A removed member that still sends has missed its entry, which begins no
+ *  epoch, so that nothing else tells it: it gets the log, once. */
+static void tell(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to)
+{
+    struct qn_refbuf *b = (p->leader.told & QN_BIT(to)) == 0
+                              ? qn_utility_suffix(&p->ul, 0)
+                              : NULL;
+    if (b != NULL) {
+        struct qn_msg *m = qn_step_send(t, to, QN_MSG_U_CHOSEN);
+        m->epoch = p->ul.lo;
+        qn_msg_refer(m, b);
+        qn_refbuf_unref(b);
+        p->leader.told |= QN_BIT(to);
+    }
+}
+
+/** What is queued of removed members goes, but for a batch of which a part is
+ *  in the ring: that one is decided. */
+static void forget(struct qn_onepaxos *p)
+{
+    struct qn_leader *l = &p->leader;
+    while (l->removed != 0 && !l->begun) {
+        qn_node_t n = (qn_node_t)__builtin_ctzll(l->removed);
+        l->removed &= l->removed - 1;
+        qn_queue_drop(&l->queue, n, p->change.ended[n]);
+    }
+}
+
 /** Leader: take what follows the origin's last command, drop what is taken
  *  already, and ask for everything again if there is a gap (3.3). A node that
  *  does not lead, or has not applied all that it took over, takes nothing. */
@@ -107,6 +135,10 @@ int qn_propose_on_request(struct qn_onepaxos *p, struct qn_step *t,
                           qn_node_t from, const struct qn_msg *m)
 {
     struct qn_wants w;
+    if (p->incarnation[from] <= p->change.ended[from]) {
+        tell(p, t, from);
+        return QN_OK;
+    }
     int checked = qn_queue_check(&p->params, p->uploads, from,
                                  p->incarnation[from], m->body, &w);
     if (checked != QN_OK) {
@@ -417,6 +449,7 @@ void qn_propose_fill(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_leader *l = &p->leader;
     enum next next;
+    forget(p);
     ask_again(p, t);
     while ((next = look(p, t->now)) != NOTHING && t->now >= l->fill_at &&
            qn_step_room(t) > ROOM_KEPT) {
@@ -450,7 +483,7 @@ void qn_propose_step_down(struct qn_onepaxos *p)
     }
     l->role = QN_FOLLOWER;
     qn_queue_clear(&l->queue);
-    l->owed = 0;
+    l->owed = l->removed = l->told = 0;
     l->want_stamp = l->begun = false;
 }
 

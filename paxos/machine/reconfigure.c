@@ -100,6 +100,8 @@ void qn_reconfigure_note(struct qn_onepaxos *p, const struct qn_ul_entry *e)
     if (e->kind == QN_UL_SEAT && (e->voters & QN_BIT(e->voter)) == 0) {
         uint64_t *ended = &p->change.ended[e->voter];
         *ended = QN_MAX(*ended, e->voter_inc);
+        p->leader.removed |= QN_BIT(e->voter);
+        p->leader.told &= ~QN_BIT(e->voter);
     }
 }
 

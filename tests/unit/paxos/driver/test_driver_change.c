@@ -232,6 +232,71 @@ Test(driver_change, a_member_is_removed_whichever_it_is)
     }
 }
 
+/* It was stopped when it was removed, and has submitted since. */
+Test(driver_change, what_a_removed_member_sends_is_not_decided)
+{
+    struct world *w = voters(3);
+    world_rounds(w, 20);
+    w->member[2].stopped = true;
+    cr_assert_eq(world_order_of(w, 1, 2, false), QN_OK);
+    world_ordered(w, 1, 3);
+    uint32_t before = w->history_count;
+    world_submit_number(w, 2, 1);
+    world_submit_number(w, 2, 2);
+    w->member[2].stopped = false;
+    world_rounds(w, 3000);
+    cr_assert(qn_driver_removed(w->member[2].driver));
+    cr_assert_eq(w->history_count, before);
+    cr_assert_eq(world_status(w, 2).unapplied, 2, "their outcome is unknown");
+    cr_assert_eq(qn_driver_waits_for(w->member[2].driver), 0);
+    world_lose(w, 2);
+    world_go_on(w);
+    world_end(w);
+}
+
+static uint64_t queued(const struct world *w, qn_node_t i)
+{
+    struct qn_onepaxos_status st;
+    qn_onepaxos_status(w->member[i].driver->machine, &st);
+    return st.queued;
+}
+
+/* Writes are held for node 1, so what node 2 has sent waits at the leader. */
+Test(driver_change, the_leader_drops_what_it_has_queued_of_a_removed_member)
+{
+    struct world *w = world_make(8, true);
+    w->voters = 7;
+    w->ring_slots = 16;
+    w->flow = qn_flow_default(3, 16, 1u << 22);
+    w->flow.min_awaited = 2;
+    world_start(w);
+    world_go_on(w);
+    w->member[1].stopped = true;
+    world_rounds(w, 2000); /* it has stopped, and may lack more */
+    for (uint64_t x = 0; x < 200 && queued(w, 0) == 0; x++) {
+        world_submit_number(w, 0, x);
+        world_rounds(w, 20);
+    }
+    uint64_t before = queued(w, 0);
+    uint64_t last = w->member[2].session[2].last;
+    for (uint64_t x = 0; x < 10; x++) {
+        world_submit_number(w, 2, x);
+    }
+    world_rounds(w, 20);
+    cr_assert_eq(queued(w, 0), before + 10);
+    struct qn_driver_change c = world_change(w, 2, false);
+    c.forced = true;
+    cr_assert_eq(world_order(w, 0, &c), QN_OK);
+    world_ordered(w, 0, 3);
+    world_rounds(w, 1);
+    cr_assert_eq(queued(w, 0), before);
+    w->member[1].stopped = false;
+    world_lose(w, 2);
+    world_go_on(w);
+    cr_assert_eq(w->member[0].session[2].last, last, "none was decided");
+    world_end(w);
+}
+
 Test(driver_change, a_dead_voter_is_removed_and_its_seat_is_taken_again)
 {
     struct world *w = voters(3);

@@ -460,6 +460,29 @@ Test(seat, a_removed_node_takes_nothing_new_and_does_not_lead)
     end();
 }
 
+/* It has missed the entry, and nothing else tells it. */
+SEAT(a_removed_node_that_still_sends_hears_of_it_once)
+{
+    struct qn_refbuf *own;
+    const char *const text[] = {"x"};
+    const struct qn_msg m = fx_request(1, text, 1, &own);
+    change(2, false);
+    fx_tick(&w.f);
+    cr_assert_eq(fx_recv(&w.f, 2, &m), QN_OK);
+    cr_assert_eq(fx_count(&w.f, QN_MSG_U_CHOSEN), 1);
+    cr_assert_eq(fx_to(&w.f, QN_MSG_U_CHOSEN, 0), 2);
+    cr_assert_eq(fx_sent(&w.f, QN_MSG_U_CHOSEN, 0)->body.len, 2 * QN_UL_BYTES);
+    cr_assert_eq(fx_recv(&w.f, 2, &m), QN_OK);
+    cr_assert_eq(fx_count(&w.f, QN_MSG_U_CHOSEN), 0);
+    fx_tick(&w.f);
+    cr_assert_eq(fx_status(&w.f).next, 1, "no slot is filled");
+    fx_up(&w.f, 2, 77); /* another process takes the seat */
+    cr_assert_eq(fx_recv(&w.f, 2, &m), QN_OK);
+    fx_tick(&w.f);
+    cr_assert_eq(fx_status(&w.f).next, 2);
+    qn_refbuf_unref(own);
+}
+
 /* Node 0 has ended, and nodes 1 and 2 have its ring mapped. */
 Test(seat, a_node_that_does_not_vote_does_not_lead)
 {
