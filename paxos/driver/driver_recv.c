@@ -35,11 +35,13 @@ static void peer_corrupt(struct qn_driver *d, qn_node_t from)
     d->peer[from].corrupt = true;
 }
 
-/* The peer may know an epoch that is not known here. The machine asks for that
- * epoch, and fetches what was decided in it. */
-static void epoch_heard(struct qn_driver *d, qn_node_t from, qn_epoch_t epoch)
+/* The peer may know an epoch, or with a greeting entries, that are not known
+ * here. The machine asks for them, and fetches what was decided. */
+static void epoch_heard(struct qn_driver *d, qn_node_t from, qn_epoch_t epoch,
+                        uint32_t ul_len)
 {
-    const struct qn_msg beat = {.kind = QN_MSG_BEAT, .epoch = epoch};
+    const struct qn_msg beat = {
+        .kind = QN_MSG_BEAT, .epoch = epoch, .beat = {.ul_len = ul_len}};
     const struct qn_input in = {.kind = QN_IN_RECV,
                                 .recv = {.from = from, .msg = &beat}};
     qn_driver_step(d, &in);
@@ -68,7 +70,10 @@ static void take_aside(struct qn_driver *d, qn_node_t from,
     if (m->kind == QN_MSG_STATE) {
         qn_driver_state_take(d, from, m);
     }
-    epoch_heard(d, from, m->epoch); /* positions: driver_positions.c */
+    bool greets = m->kind == QN_MSG_BEAT;
+    epoch_heard(d, from, m->epoch,
+                greets ? m->beat.ul_len
+                       : 0); /* positions: driver_positions.c */
 }
 
 /* Give a whole message to the machine. False: it must come again later. */
@@ -252,7 +257,7 @@ void qn_driver_deliver(void *ctx, const void *bytes, size_t len)
     if (may_tell(d, from, &m)) {
         learn(d, from, &m);
     } else {
-        epoch_heard(d, from, m.epoch);
+        epoch_heard(d, from, m.epoch, 0);
     }
     qn_dissemination_deliver_end(&d->dissemination);
 }

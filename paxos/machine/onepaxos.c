@@ -200,6 +200,9 @@ static int on_recv(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
     case QN_MSG_BEAT:
         on_beat(p, t, from, m->beat.applied, m->beat.learned, m->beat.decided);
         qn_reconfigure_behind(p, t, from, m->epoch);
+        if (m->beat.ul_len > qn_utility_len(&p->ul)) {
+            qn_utility_ask(&p->ul, t, from); /* entries that begin no epoch */
+        }
         return QN_OK;
     default:
         return QN_ENOSYS;
