@@ -27,48 +27,7 @@ enum {
 
 /* ---- executing outputs --------------------------------------------------- */
 
-/* A batch's commands, in order; the service fetches what the next ones touch.
- * The driver's count of work bounds the turn, not this call. */
-static void out_apply(struct qn_driver *d, const struct qn_apply *a)
-{
-    const struct qn_service *s = &d->o.service;
-    struct qn_slice list = a->run.commands;
-    struct qn_slice next[QN_PREFETCH_MAX];
-    struct qn_applied one = {
-        .slot = a->slot,
-        .stamp_ms = a->stamp_ms,
-        .origin = a->run.origin,
-        .origin_inc = a->run.inc,
-        .seq = a->run.first,
-        .mine = a->mine,
-        .keep = a->refbuf->cap >= d->keep_from ? a->refbuf : NULL,
-    };
-    QN_DASSERT(!a->mine || a->run.origin == d->o.self);
-    qn_positions_slot_begin(&d->positions, a->slot);
-    uint32_t n;
-    do {
-        for (n = 0; n < QN_PREFETCH_MAX && qn_commands_next(&list, &next[n]);
-             n++) {
-        }
-        if (s->prefetch != NULL && n > 1) {
-            s->prefetch(s->ctx, next, n);
-        }
-        for (uint32_t i = 0; i < n; i++, one.seq++) {
-            one.bytes = next[i];
-            uint32_t work = s->apply(s->ctx, &one);
-            QN_DASSERT(work >= 1);
-            d->left -= work;
-        }
-        d->commands += n;
-    } while (n == QN_PREFETCH_MAX);
-    if (a->last) {
-        qn_positions_slot_end(&d->positions, a->slot);
-        d->batches++;
-        s->applied(s->ctx, a->slot, a->stamp_ms);
-    }
-}
-
-static void out_need_snapshot(struct qn_driver *d, qn_slot_t slot)
+void qn_driver_need_snapshot(struct qn_driver *d, qn_slot_t slot)
 {
     const struct qn_service *s = &d->o.service;
     if (!d->need_snapshot) {
@@ -118,10 +77,10 @@ static void out_execute(struct qn_driver *d, const struct qn_out *o)
         qn_driver_persist(d, &o->vote);
         break;
     case QN_OUT_APPLY:
-        out_apply(d, &o->apply);
+        qn_driver_apply(d, &o->apply);
         break;
     case QN_OUT_NEED_SNAPSHOT:
-        out_need_snapshot(d, o->apply.slot);
+        qn_driver_need_snapshot(d, o->apply.slot);
         break;
     }
 }
@@ -289,6 +248,9 @@ bool qn_driver_turn(struct qn_driver *d, qn_time_t now, uint64_t wall_ms)
     d->did = false;
     d->left = QN_TURN_WORK;
     QN_ASSERT(!d->dissemination.delivering);
+    if (qn_driver_apply_waits(d)) {
+        qn_driver_apply_again(d);
+    }
     held_apply(d);
     for (qn_node_t i = 0; i < d->o.nodes; i++) {
         if (d->peer[i].qp != NULL) {
@@ -414,6 +376,7 @@ qn_time_t qn_driver_deadline(const struct qn_driver *d)
     qn_time_t at = QN_MIN(d->machine_deadline, d->positions.heartbeat_at);
     at = QN_MIN(at, d->order.ask_at);
     at = QN_MIN(at, qn_dissemination_deadline(&d->dissemination));
+    at = QN_MIN(at, qn_driver_apply_deadline(d));
     return QN_MIN(at, qn_ring_choice_deadline(&d->ring_choice));
 }
 
@@ -474,12 +437,6 @@ bool qn_driver_by_message(const struct qn_driver *d)
 qn_slot_t qn_driver_applied(const struct qn_driver *d)
 {
     return d->positions.applied;
-}
-
-void qn_driver_suspend_apply(struct qn_driver *d, bool suspended)
-{
-    d->more = d->more && !suspended;
-    qn_onepaxos_suspend_apply(d->machine, suspended);
 }
 
 void qn_driver_hold_learns(struct qn_driver *d, bool hold)

@@ -45,6 +45,7 @@
 #include "core/node.h"
 #include "core/place/outbox.h"
 #include "core/qp.h"
+#include "paxos/apply/apply_failure.h"
 #include "paxos/dissemination/ring_choice.h"
 #include "paxos/driver/event.h"
 #include "paxos/halt/verdict.h"
@@ -86,6 +87,11 @@ struct qn_service {
     void (*prefetch)(void *ctx, const struct qn_slice *commands, uint32_t n);
     /** @return the work it was, in units of a small command; at least 1. */
     uint32_t (*apply)(void *ctx, const struct qn_applied *a);
+    /** The same for a service that may fail; NULL: `apply` is called, and
+     *  never fails. @param work  1 at first. @return QN_OK; QN_ENOMEM:
+     *  nothing has changed, it is asked again; any other error: the state is
+     *  lost (paxos/apply/apply_failure.h). */
+    int (*try_apply)(void *ctx, const struct qn_applied *a, uint32_t *work);
     /** After the last command of a slot: everything <= slot is applied. */
     void (*applied)(void *ctx, qn_slot_t slot, uint64_t stamp_ms);
     /** Bytes of another node's qn_driver_send_peer_message; borrowed for the
@@ -571,8 +577,9 @@ uint32_t qn_driver_ul(const struct qn_driver *d, struct qn_ul_entry *entries,
  * @return QN_OK; otherwise nothing has changed: QN_EINVAL (the entries are not
  *         consecutive, disagree with known ones, or name a node outside
  *         the group); QN_ESTALE: this node has
- *         applied as much already; QN_EAGAIN: it is in the middle of a slot
- *         (qn_driver_cut), ask again after a turn.
+ *         applied as much already, or its lost state had more; QN_EAGAIN: it
+ *         is in the middle of a slot (qn_driver_cut), ask again after a turn;
+ *         QN_EAPPLY: it has ended for what it could not apply.
  */
 int qn_driver_install(struct qn_driver *d, const struct qn_resume *r,
                       const struct qn_ul_entry *ul, uint32_t count,
@@ -597,6 +604,22 @@ void qn_driver_release(struct qn_driver *d);
  * own commands wait. Between two slots (qn_driver_cut), and not inside a turn.
  */
 void qn_driver_suspend_apply(struct qn_driver *d, bool suspended);
+
+/**
+ * What the service could not apply. If that cost its state, this node applies
+ * nothing, gives no snapshot (qn_driver_cut) and does not propose itself as
+ * leader, until qn_driver_install; a snapshot is asked for as by need_snapshot.
+ * Valid as long as the driver.
+ */
+const struct qn_apply_failure *qn_driver_apply_failure(
+    const struct qn_driver *d);
+
+/** Where can a state come from? Nothing is done while it is whole.
+ *  @param incomplete  Mask of peers that have said that they have none. */
+void qn_driver_apply_look(struct qn_driver *d, uint64_t incomplete);
+
+/** State transfer has given up, with that error. Likewise. */
+void qn_driver_apply_gave_up(struct qn_driver *d, int err);
 
 /** A snapshot of `position` is on its way to this node, and will be installed
  *  even if its donor ends; 0: none is on its way (any more). */

@@ -131,6 +131,16 @@ struct qn_driver_noted {
     bool held;        /* flow control holds writes */
 };
 
+/** Applying, and what waits because the service cannot (driver_apply.c). */
+struct qn_driver_apply {
+    struct qn_apply_failure failure;
+    bool suspended; /* by the program */
+    uint32_t count; /* of `held`; 0: nothing waits */
+    uint32_t next;  /* of these; the others are applied */
+    uint32_t done;  /* commands of the next one that are applied */
+    struct qn_apply held[QN_OUTS_MAX]; /* each has a reference to its batch */
+};
+
 struct qn_driver {
     struct qn_driver_opts o;
     bool memory; /* memory acceptor; else process acceptor */
@@ -179,6 +189,8 @@ struct qn_driver {
     struct qn_uploads uploads;                         /* of all */
     struct qn_driver_incarnation gone[QN_DRIVER_GONE]; /* former incarnations */
     uint32_t gone_count;
+
+    struct qn_driver_apply apply;
 
     /* The turn. */
     qn_time_t now; /* never falls */
@@ -484,5 +496,21 @@ void qn_driver_note_turn(struct qn_driver *d);
  * up and awaited again, held writes. @return true: the gate is shut; look at
  * the positions soon. */
 bool qn_driver_flow_look(struct qn_driver *d);
+
+/* ---- driver_apply.c ------------------------------------------------------ */
+
+/** Give it to the service, or keep it, or drop it. */
+void qn_driver_apply(struct qn_driver *d, const struct qn_apply *a);
+/** Does anything wait, or is the state lost? Then, once a turn: try again, or
+ *  ask for a state. */
+bool qn_driver_apply_waits(const struct qn_driver *d);
+void qn_driver_apply_again(struct qn_driver *d);
+qn_time_t qn_driver_apply_deadline(const struct qn_driver *d);
+/** A snapshot has replaced the state. Nothing waits. */
+void qn_driver_apply_installed(struct qn_driver *d);
+/** Give back what waits. */
+void qn_driver_apply_release(struct qn_driver *d);
+/** driver.c: no peer can give slot `slot` any more. */
+void qn_driver_need_snapshot(struct qn_driver *d, qn_slot_t slot);
 
 #endif

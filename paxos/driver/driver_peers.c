@@ -295,7 +295,7 @@ int qn_driver_up(struct qn_driver *d, const struct qn_driver_peer_opts *p,
 
 bool qn_driver_cut(const struct qn_driver *d, struct qn_resume *r)
 {
-    bool whole = qn_onepaxos_resume(d->machine, r);
+    bool whole = qn_onepaxos_resume(d->machine, r) && !qn_driver_apply_waits(d);
     QN_ASSERT(!whole || r->position == d->positions.applied);
     QN_ASSERT(!whole || d->positions.visible_slot == d->positions.applied);
     return whole;
@@ -322,10 +322,16 @@ int qn_driver_install(struct qn_driver *d, const struct qn_resume *r,
                       qn_time_t now)
 {
     struct qn_resume before;
-    if (!qn_onepaxos_resume(d->machine, &before)) {
+    const bool lost = !qn_apply_failure_whole(&d->apply.failure);
+    bool between = qn_onepaxos_resume(d->machine, &before);
+    if (d->apply.failure.phase == QN_APPLY_ENDED) {
+        return QN_EAPPLY;
+    }
+    if (!lost && (!between || d->apply.count != 0)) {
         return QN_EAGAIN;
     }
-    if (r->position <= before.position) {
+    if (lost ? r->position < qn_onepaxos_lose_state(d->machine)
+             : r->position <= before.position) {
         return QN_ESTALE;
     }
     if (count != 0 && qn_onepaxos_adopt(d->machine, ul, count) != QN_OK) {
@@ -333,7 +339,12 @@ int qn_driver_install(struct qn_driver *d, const struct qn_resume *r,
     }
     qn_driver_time(d, now);
     qn_onepaxos_install(d->machine, r, now);
-    qn_positions_jump(&d->positions, r->position);
+    if (lost) {
+        qn_positions_replace(&d->positions, r->position);
+        qn_driver_apply_installed(d);
+    } else {
+        qn_positions_jump(&d->positions, r->position);
+    }
     QN_ASSERT(qn_onepaxos_learned(d->machine) >= r->position);
     qn_driver_roles(d); /* the entries may be new: the tree, before a step */
     qn_driver_note(d, QN_EVENT_INSTALLED, d->o.self, r->position, 0);

@@ -378,6 +378,7 @@ void qn_driver_destroy(struct qn_driver *d)
     if (d == NULL) {
         return;
     }
+    qn_driver_apply_release(d);
     qn_step_out_release(&d->out); /* it may end in the middle of a turn */
     for (qn_node_t i = 0; i < d->o.nodes; i++) {
         qn_sendq_free(&d->peer[i].control);

@@ -82,7 +82,12 @@ void qn_positions_slot_end(struct qn_positions *p, qn_slot_t slot)
 void qn_positions_jump(struct qn_positions *p, qn_slot_t slot)
 {
     QN_ASSERT(p->visible_slot == p->applied);
-    QN_ASSERT(slot >= p->applied);
+    qn_positions_replace(p, slot);
+}
+
+void qn_positions_replace(struct qn_positions *p, qn_slot_t slot)
+{
+    QN_ASSERT(slot >= p->visible_slot);
     p->applied = p->visible_slot = slot;
     check(p);
 }

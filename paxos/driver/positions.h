@@ -107,6 +107,9 @@ void qn_positions_slot_end(struct qn_positions *p, qn_slot_t slot);
  *  installed, or the group was recovered by force. Not inside a slot. */
 void qn_positions_jump(struct qn_positions *p, qn_slot_t slot);
 
+/** Likewise for a state that was lost, also inside a slot. */
+void qn_positions_replace(struct qn_positions *p, qn_slot_t slot);
+
 /** Must the read index be looked at now? Yes, if something is visible that was
  *  not published; else every QN_INDEX_LOOK, so that a stray write is found. */
 bool qn_positions_index_due(const struct qn_positions *p, qn_time_t now);

@@ -268,10 +268,19 @@ int qn_onepaxos_step(struct qn_onepaxos *p, const struct qn_input *in,
 
 /**
  * The application's state is now that of a snapshot, at a later position than
- * `applied`: go on behind it.
+ * `applied` unless the former state was lost: go on behind it.
  */
 void qn_onepaxos_install(struct qn_onepaxos *p, const struct qn_resume *r,
                          qn_time_t now);
+
+/**
+ * The application has lost its state: what was put out as APPLY may not be in
+ * it. The shell keeps it suspended (qn_onepaxos_suspend_apply) until it
+ * installs a snapshot, and gives none.
+ *
+ * @return the least position of that snapshot; it may be `applied` itself.
+ */
+qn_slot_t qn_onepaxos_lose_state(struct qn_onepaxos *p);
 
 /**
  * Entries of the utility log that came with a snapshot; acted upon in the next

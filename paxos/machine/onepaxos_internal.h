@@ -206,6 +206,8 @@ struct qn_onepaxos {
     uint64_t apply_budget; /* commands that may be put out,
                               qn_onepaxos_set_apply_budget */
     bool apply_suspended;  /* qn_onepaxos_suspend_apply */
+    qn_slot_t state_lost;  /* 0; or a snapshot of this position or a later one
+                              replaces the state (qn_onepaxos_lose_state) */
     uint32_t apply_at;     /* where slot applied + 1 goes on (qn_batch_next) */
     struct qn_session session[QN_NODES_MAX];
 

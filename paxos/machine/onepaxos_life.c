@@ -206,8 +206,11 @@ void qn_onepaxos_fini(struct qn_onepaxos *p)
 void qn_onepaxos_install(struct qn_onepaxos *p, const struct qn_resume *r,
                          qn_time_t now)
 {
-    QN_ASSERT(r->position > p->applied); /* applied never falls */
-    QN_ASSERT(p->apply_at == 0);         /* and not amid a slot */
+    QN_ASSERT(r->position >= p->applied); /* applied never falls */
+    QN_ASSERT(p->state_lost != 0 ? r->position >= p->state_lost
+                                 : r->position > p->applied);
+    QN_ASSERT(p->apply_at == 0); /* and not amid a slot */
+    p->state_lost = 0;
     bool leads =
         p->leader.role == QN_ACTIVE || p->leader.role == QN_HANDING_OVER;
     if (leads && r->position >= p->leader.next) {
@@ -223,6 +226,15 @@ void qn_onepaxos_install(struct qn_onepaxos *p, const struct qn_resume *r,
     if (own->inc == p->incarnation[p->self] && own->last > p->origin.applied) {
         qn_origin_applied(p, own->last);
     }
+}
+
+qn_slot_t qn_onepaxos_lose_state(struct qn_onepaxos *p)
+{
+    if (p->state_lost == 0) {
+        p->state_lost = p->applied + (p->apply_at != 0);
+        p->apply_at = 0;
+    }
+    return p->state_lost;
 }
 
 bool qn_onepaxos_resume(const struct qn_onepaxos *p, struct qn_resume *out)

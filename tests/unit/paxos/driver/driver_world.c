@@ -65,6 +65,20 @@ static uint32_t on_apply(void *ctx, const struct qn_applied *a)
     return 1;
 }
 
+static int on_try_apply(void *ctx, const struct qn_applied *a, uint32_t *work)
+{
+    struct world *w = ((struct service_ctx *)ctx)->w;
+    struct world_member *m = &w->member[((struct service_ctx *)ctx)->node];
+    if (m->fails.left != 0 && a->slot >= m->fails.from &&
+        (!m->fails.inside || a->slot == m->exposed)) {
+        m->fails.left--;
+        m->refused++;
+        return m->fails.err;
+    }
+    *work = on_apply(ctx, a);
+    return QN_OK;
+}
+
 static void on_applied(void *ctx, qn_slot_t slot, uint64_t stamp_ms)
 {
     const struct service_ctx *c = ctx;
@@ -289,7 +303,8 @@ void world_driver_start(struct world *w, qn_node_t i, bool first)
         .plan = w->plan.n > 0 ? &w->plan : NULL,
         .ring = w->ring,
         .ring_from = w->ring_from,
-        .service = {.apply = on_apply,
+        .service = {.apply = w->may_fail ? NULL : on_apply,
+                    .try_apply = w->may_fail ? on_try_apply : NULL,
                     .applied = on_applied,
                     .need_snapshot = on_need,
                     .ctx = &contexts[i]},

@@ -65,6 +65,13 @@ struct world_member {
     qn_slot_t exposed; /* last one of which it has applied anything */
     uint64_t stamp_ms;
     struct qn_session session[WORLD_NODES];
+    struct {
+        int err;
+        uint32_t left;           /* commands that are answered so */
+        qn_slot_t from;          /* the first slot of these */
+        bool inside;             /* not the first one of a slot */
+    } fails;                     /* with world.may_fail */
+    uint32_t refused;            /* commands that were */
     bool stopped;                /* takes no turns */
     bool suspended;              /* applies nothing (qn_driver_suspend_apply) */
     bool coming;                 /* it lives, and has no driver yet */
@@ -100,6 +107,7 @@ struct world {
     uint64_t arena_bytes; /* 0: commands travel through the lanes */
     uint64_t seed;
     bool snapshots_by_hand; /* not at once */
+    bool may_fail;          /* the service has try_apply */
     bool shared_cores;      /* the parameters of that column */
     bool silent;            /* nobody reads */
     uint64_t readers;       /* who reads when: a sequence of its own */
