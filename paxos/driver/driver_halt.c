@@ -177,6 +177,8 @@ static struct qn_verdict_member member_of(const struct qn_driver *d,
     const struct qn_outbox_state *s = state_of(d, i);
     struct qn_verdict_member m = {.lives = qn_driver_lives(d, i) && s != NULL};
     if (m.lives) {
+        m.votes =
+            (qn_utility_voters(qn_onepaxos_utility(d->machine)) >> i & 1) != 0;
         m.heard = has_heard(d, i, s);
         /* acquire <- release in late_tell. */
         m.late =

@@ -17,13 +17,21 @@
 #include "core/base/assert.h"
 #include "paxos/mutant.h"
 
+/* Which of two that have learned equally much goes on: one that may lead. */
+static bool is_better(const struct qn_verdict_member *m,
+                      const struct qn_verdict_member *than)
+{
+    return m->votes != than->votes ? m->votes : than->late;
+}
+
 static void longest_find(const struct qn_verdict_in *in, struct qn_verdict *v)
 {
     bool found = false;
     for (qn_node_t i = 0; i < in->nodes; i++) {
         const struct qn_verdict_member *m = &in->member[i];
-        bool more = !found || m->learned > v->kept ||
-                    (m->learned == v->kept && in->member[v->longest].late);
+        bool more =
+            !found || m->learned > v->kept ||
+            (m->learned == v->kept && is_better(m, &in->member[v->longest]));
         if (m->lives && more) {
             v->longest = i;
             v->kept = m->learned;

@@ -32,6 +32,7 @@
  *  `lives` counts. */
 struct qn_verdict_member {
     bool lives;
+    bool votes; /* its vote counts: it may lead */
     bool heard; /* it knows of all ends that are known here, and had received
                    before what the ended members had sent */
     bool
@@ -56,13 +57,14 @@ enum qn_verdict_kind {
 
 struct qn_verdict {
     enum qn_verdict_kind kind;
-    uint64_t awaited;  /* mask of members: of which it is not known what they
-                          hold; if there are none, those that are behind, and
-                          the longest, which is to help them */
-    qn_node_t longest; /* member that has learned most: the first one, and one
-                          that is not late if there is such a one ... */
-    qn_slot_t kept;    /* ... all slots up to this one */
-    qn_slot_t lo, hi;  /* of the ended owner's ring */
+    uint64_t awaited; /* mask of members: of which it is not known what they
+                         hold; if there are none, those that are behind, and
+                         the longest, which is to help them */
+    qn_node_t
+        longest;      /* member that has learned most; of several one that
+                         votes, then one that is not late, then the first ... */
+    qn_slot_t kept;   /* ... all slots up to this one */
+    qn_slot_t lo, hi; /* of the ended owner's ring */
 };
 
 /** O(nodes). Of NONE only the kind is filled. */

@@ -15,7 +15,7 @@
 
 #include "paxos/machine/onepaxos.h"
 
-#define QN_LIBRARY_STATE_VERSION 1u
+#define QN_LIBRARY_STATE_VERSION 2u
 
 struct qn_library_state {
     struct qn_resume resume;

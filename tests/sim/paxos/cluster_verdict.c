@@ -90,6 +90,7 @@ struct qn_verdict cluster_verdict(const struct cluster *c)
         if (c->member[n].p != NULL) {
             in.member[n] = (struct qn_verdict_member){
                 .lives = true,
+                .votes = cluster_votes(c, n),
                 .heard = hears_the_living(c, n),
                 .late = c->member[n].inc > m->ended,
                 .learned = c->member[n].p->learned_hi};

@@ -37,6 +37,21 @@ Test(verdict, stopped_says_what_is_kept_and_what_lies_in_the_ring)
     cr_assert_eq(v.awaited, 0);
 }
 
+/* Only a voter can lead the group that goes on by force. */
+Test(verdict, of_equals_a_voter_goes_on)
+{
+    struct qn_verdict_in in = lost();
+    in.member[2].votes = true;
+    in.member[2].late = true;
+    cr_assert_eq(qn_verdict_find(&in).longest, 2);
+    in.member[1].votes = true;
+    cr_assert_eq(qn_verdict_find(&in).longest, 1, "one that is not late");
+    in.member[1].votes = false;
+    in.member[1].learned = 101;
+    cr_assert_eq(qn_verdict_find(&in).longest, 1,
+                 "what is learned comes first");
+}
+
 Test(verdict, an_owner_that_lives_goes_on)
 {
     struct qn_verdict_in in = lost();
