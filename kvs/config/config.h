@@ -51,6 +51,8 @@ enum qn_place_by {
 struct qn_config {
     /* Start options: where and how many. */
     uint32_t replicas;                   /* 1, 3 .. 64, or QN_REPLICAS_AUTO */
+    uint32_t replicas_max;               /* see qn_config_seats, or
+                                            QN_REPLICAS_AUTO: as many */
     uint32_t port;                       /* 0: any free one */
     uint32_t replica_ports;              /* first; or QN_REPLICA_PORTS_* */
     char bind[QN_CONFIG_TEXT_MAX];       /* IPv4 or IPv6 address */
@@ -99,6 +101,19 @@ struct qn_config {
     uint32_t min_replicas_to_write; /* followers; or QN_MIN_AUTO, before the
                                        start only */
 };
+
+/** Seats of the group: replicas, and those that may come later. The nodes 0 ..
+ *  replicas - 1 begin it. */
+static inline uint32_t qn_config_seats(const struct qn_config *c)
+{
+    return QN_MAX(c->replicas_max, c->replicas);
+}
+
+/** Mask of the seats that are taken when the group begins. */
+static inline uint64_t qn_config_taken(const struct qn_config *c)
+{
+    return qn_low_bits(c->replicas);
+}
 
 /** When an option may change. */
 enum qn_config_when {

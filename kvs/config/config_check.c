@@ -33,6 +33,26 @@ static int check_replicas(const struct qn_config *c, char *why, size_t cap)
     return QN_OK;
 }
 
+static int check_seats(const struct qn_config *c, char *why, size_t cap)
+{
+    const bool any =
+        c->replicas_max == QN_REPLICAS_AUTO || c->replicas == QN_REPLICAS_AUTO;
+    if (!any && c->replicas_max < c->replicas) {
+        snprintf(why, cap,
+                 "replicas-max '%u': there are %u replicas; use %u or more",
+                 c->replicas_max, c->replicas, c->replicas);
+        return QN_EINVAL;
+    }
+    if (!any && c->replicas_max > c->replicas && !c->memory_acceptor) {
+        snprintf(why, cap,
+                 "replicas-max '%u': with the process acceptor a group keeps "
+                 "its size; use %u, or --acceptor memory",
+                 c->replicas_max, c->replicas);
+        return QN_EINVAL;
+    }
+    return QN_OK;
+}
+
 static int check_address(const struct qn_config *c, char *why, size_t cap)
 {
     struct in6_addr room;
@@ -66,7 +86,7 @@ static int check_ports(const struct qn_config *c, char *why, size_t cap)
     uint32_t first = c->replica_ports == QN_REPLICA_PORTS_NEXT
                          ? c->port + 1
                          : c->replica_ports;
-    uint32_t last = first + c->replicas - 1;
+    uint32_t last = first + qn_config_seats(c) - 1;
     if (last > 65535) {
         snprintf(why, cap,
                  "replica-ports: %u to %u is beyond 65535; choose a lower one, "
@@ -201,10 +221,10 @@ void qn_config_by_message(struct qn_config *c)
 int qn_config_check(const struct qn_config *c, char *why, size_t cap)
 {
     int (*const checks[])(const struct qn_config *, char *, size_t) = {
-        check_replicas, check_address,          check_ports,
-        check_cells,    check_shared_state,     check_topology,
-        check_machine,  qn_config_check_limits, check_events_dir,
-        check_run_dir};
+        check_replicas,   check_seats,   check_address,
+        check_ports,      check_cells,   check_shared_state,
+        check_topology,   check_machine, qn_config_check_limits,
+        check_events_dir, check_run_dir};
     char line[QN_CONFIG_WHY_MAX];
     for (size_t i = 0; i < QN_ARRAY_COUNT(checks); i++) {
         int err = checks[i](c, line, sizeof line);

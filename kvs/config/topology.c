@@ -134,7 +134,7 @@ int qn_topology_costs_on(struct qn_machine **costs, const struct qn_machine *m,
                          const struct qn_place *place, char *why, size_t cap)
 {
     uint32_t core[QN_NODES_MAX] = {0};
-    for (uint32_t i = 0; i < c->replicas; i++) {
+    for (uint32_t i = 0; i < qn_config_seats(c); i++) {
         char text[QN_PLACE_TEXT_MAX];
         core[i] = core_of(m, &place[i], core, i);
         if (core[i] == m->n) {
@@ -143,15 +143,15 @@ int qn_topology_costs_on(struct qn_machine **costs, const struct qn_machine *m,
             return QN_EINVAL;
         }
     }
-    int err = qn_machine_create(costs, c->replicas);
+    int err = qn_machine_create(costs, qn_config_seats(c));
     if (err != QN_OK) {
         snprintf(why, cap, "topology: %s", qn_strerror(err));
         return err;
     }
-    for (uint32_t i = 0; i < c->replicas; i++) {
+    for (uint32_t i = 0; i < qn_config_seats(c); i++) {
         (*costs)->core[i] = m->core[core[i]];
         (*costs)->core[i].os = i; /* a replica's number */
-        for (uint32_t j = 0; j < c->replicas; j++) {
+        for (uint32_t j = 0; j < qn_config_seats(c); j++) {
             if (i != j) {
                 cost_set(*costs, i, j, m, core[i], core[j]);
             }
@@ -164,7 +164,7 @@ int qn_topology_costs_on(struct qn_machine **costs, const struct qn_machine *m,
 
 static bool pinned(const struct qn_config *c, const struct qn_place *place)
 {
-    for (uint32_t i = 0; i < c->replicas; i++) {
+    for (uint32_t i = 0; i < qn_config_seats(c); i++) {
         if (place[i].cpu < 0 && place[i].numa_node < 0) {
             return false;
         }
@@ -256,11 +256,11 @@ static int fix_file(struct qn_topology *t, const struct qn_topology_opts *o,
         snprintf(why, cap, "topology: %s", fault.text);
         return err;
     }
-    if (f.down.n != c->replicas) {
+    if (f.down.n != qn_config_seats(c)) {
         snprintf(why, cap,
                  "topology '%s': a tree over %u cores, for %u replicas; give "
                  "--replicas %u, or plan with --cores",
-                 c->topology, f.down.n, c->replicas, f.down.n);
+                 c->topology, f.down.n, qn_config_seats(c), f.down.n);
         err = QN_EINVAL;
     }
     err = err == QN_OK ? fix_shape(t, &f.down, order) : err;
@@ -298,11 +298,11 @@ static int ring_given(struct qn_topology *t, const struct qn_config *c,
                       char *why, size_t cap)
 {
     uint32_t k = ring_arity(c->topology);
-    if (c->replicas < 3 || k > c->replicas - 1) {
+    if (qn_config_seats(c) < 3 || k > qn_config_seats(c) - 1) {
         snprintf(why, cap,
                  "topology '%s': a ring of arity %u needs %u replicas; there "
                  "are %u",
-                 c->topology, k, QN_MAX(k + 1, 3u), c->replicas);
+                 c->topology, k, QN_MAX(k + 1, 3u), qn_config_seats(c));
         return QN_EINVAL;
     }
     t->ring = k;
@@ -331,7 +331,7 @@ static int ring_place(struct qn_topology *t, const struct qn_topology_opts *o,
 {
     qn_node_t order[QN_NODES_MAX];
     struct qn_place before[QN_NODES_MAX];
-    uint32_t n = o->config->replicas;
+    uint32_t n = qn_config_seats(o->config);
     int err = qn_ring_order(order, &t->ring_part, t->costs, t->ring);
     if (err != QN_OK) {
         snprintf(why, cap, "topology: %s", qn_strerror(err));

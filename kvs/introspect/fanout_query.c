@@ -145,7 +145,7 @@ static void question_free(struct question *q)
 static uint64_t others(const struct qn_fanout *a)
 {
     uint64_t all = qn_low_bits(a->o.nodes);
-    return all & ~((uint64_t)1 << a->o.self);
+    return all & ~a->o.vacant & ~((uint64_t)1 << a->o.self);
 }
 
 /* Peers to which the question was not sent by now are not asked any more.

@@ -34,6 +34,8 @@ struct qn_fanout_result {
 struct qn_fanout_opts {
     qn_node_t self;
     uint32_t nodes;
+    uint64_t vacant; /* mask: seats that no replica has taken. They are not
+                        asked and not missing */
     /** Send bytes to a peer; QN_EAGAIN: no room. */
     int (*tell)(void *ctx, qn_node_t to, struct qn_slice bytes);
     /** Append this replica's answer to `out`. */

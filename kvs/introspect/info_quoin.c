@@ -272,6 +272,7 @@ void qn_info_quoin(struct qn_buf *b, const struct qn_info *i)
     topology(b, i);
     qn_info_line(b, "supervisor:%s", i->supervised ? "up" : "down");
     qn_info_line(b, "replicas:%" PRIu32, i->replicas);
+    qn_info_line(b, "seats:%" PRIu32, i->seats);
     mask_line(b, "replicas_missing", i->missing);
     qn_info_count(b, "commit", newest);
     writes_lines(b, i);

@@ -296,7 +296,8 @@ static void whole_fill(struct qn_server *s, struct qn_info *i)
     i->in_sync = d.halted ? 0 : d.in_sync & complete(s);
     i->supervised = !s->adoptee.alone;
     i->last_failover = qn_server_reason(&d, s->reason, sizeof s->reason);
-    i->replicas = s->boot->nodes;
+    i->replicas = s->boot->config->replicas;
+    i->seats = s->boot->nodes;
     tree_fill(s, i);
 }
 
@@ -324,7 +325,7 @@ static void info_write(struct qn_server *s, struct qn_conn *c,
     i.part = part;
     for (qn_node_t k = 0; k < s->boot->nodes; k++) {
         struct qn_slice bytes = {a->answer[k].data, a->answer[k].len};
-        if ((a->missing >> k & 1) != 0) {
+        if (((a->missing | ~qn_config_taken(s->boot->config)) >> k & 1) != 0) {
             continue;
         }
         if (qn_info_unpack(bytes, &parts[i.parts]) == QN_OK) {

@@ -47,14 +47,17 @@ uint64_t qn_budget_arena(const struct qn_config *c)
 
 struct qn_device_opts qn_budget_device(const struct qn_config *c)
 {
-    return (struct qn_device_opts){
-        .nodes = c->replicas, .lanes = QN_LANES, .strict = true, .seed = 1};
+    return (struct qn_device_opts){.nodes = qn_config_seats(c),
+                                   .lanes = QN_LANES,
+                                   .strict = true,
+                                   .seed = 1};
 }
 
 static struct qn_member_needs needs_of(
     const struct qn_config *c, const struct qn_transport_bytes *channels)
 {
-    const struct qn_member_size s = {.nodes = c->replicas,
+    const struct qn_member_size s = {.nodes = qn_config_seats(c),
+                                     .seats = qn_config_taken(c),
                                      .memory_acceptor = c->memory_acceptor,
                                      .ring_bytes = qn_budget_ring(c),
                                      .arena_bytes = qn_budget_arena(c),
@@ -75,7 +78,7 @@ static uint64_t address_bytes(const struct qn_config *c,
 {
     const struct qn_member_needs n = needs_of(c, channels);
     return PROGRAM_ADDRESS + n.commons +
-           (2 * (uint64_t)c->replicas - 1) * n.mapped + n.log +
+           (2 * (uint64_t)qn_config_seats(c) - 1) * n.mapped + n.log +
            2 * c->proto_max_bulk_len;
 }
 

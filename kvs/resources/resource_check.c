@@ -70,7 +70,7 @@ uint32_t qn_resource_check_cells(uint32_t replicas)
 
 static uint64_t files_reserved(const struct qn_config *c)
 {
-    return FILES_FIXED + FILES_PER_NODE * (uint64_t)c->replicas;
+    return FILES_FIXED + FILES_PER_NODE * (uint64_t)qn_config_seats(c);
 }
 
 static int fit_memory(const struct qn_resource_limits *l,
@@ -78,7 +78,8 @@ static int fit_memory(const struct qn_resource_limits *l,
                       const struct qn_transport_bytes *channels, char *why,
                       size_t cap)
 {
-    const struct qn_member_size s = {.nodes = c->replicas,
+    const struct qn_member_size s = {.nodes = qn_config_seats(c),
+                                     .seats = qn_config_taken(c),
                                      .channels = *channels};
     const struct qn_member_needs n = qn_member_needs(&s);
     uint64_t need = n.commons + c->replicas * (QN_LIMITS_REPLICA + n.outbox);

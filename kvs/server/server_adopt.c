@@ -54,7 +54,8 @@ static void give_config(struct giving *g)
 {
     const struct qn_server *s = g->s;
     struct qn_config c = *qn_replica_config(s->replica);
-    c.replicas = s->boot->nodes;
+    c.replicas = s->boot->config->replicas;
+    c.replicas_max = s->boot->nodes;
     int fd = qn_adopt_config_write(&c);
     if (fd < 0) {
         g->err = fd;

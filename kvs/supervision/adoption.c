@@ -330,6 +330,9 @@ void qn_sv_on_vacant(const struct qn_sv_step *x)
     QN_ASSERT(s->orphans.taken_over);
     QN_ASSERT(r->state == QN_REPLICA_ENDED);
     r->incarnation = r->ended = s->orphans.newest[i];
+    if (!qn_sv_taken(s, i)) {
+        return;
+    }
     r->restart_at =
         s->opts.restart && !x->e->shut_down ? x->now : QN_TIME_NEVER;
     if (x->e->shut_down) { /* its peers hear of its end in CATCH_UP */

@@ -14,6 +14,9 @@ static void check_slot(const struct qn_supervision *s, qn_node_t i)
     QN_ASSERT(!lives || !r->spawning);
     QN_ASSERT(!lives || r->restart_at == QN_TIME_NEVER);
     QN_ASSERT(!r->spawning || r->restart_at == QN_TIME_NEVER);
+    /* A vacant seat has none, and gets none by itself. */
+    QN_ASSERT(qn_sv_taken(s, i) ||
+              (!r->spawning && r->restart_at == QN_TIME_NEVER));
     /* Numbers of incarnations only grow. */
     QN_ASSERT(r->incarnation <= s->incarnations || !s->served);
     QN_ASSERT(r->ended <= r->incarnation);

@@ -111,7 +111,7 @@ static void announce_peers(const struct qn_sv_step *x, qn_node_t to)
 static bool all_present(const struct qn_supervision *s)
 {
     for (qn_node_t i = 0; i < s->opts.replicas; i++) {
-        if (!is_present(&s->replica[i])) {
+        if (qn_sv_taken(s, i) && !is_present(&s->replica[i])) {
             return false;
         }
     }

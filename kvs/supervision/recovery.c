@@ -147,7 +147,8 @@ static void start_others(const struct qn_sv_step *x)
     x->s->recovery.step = QN_RECOVERY_NONE;
     for (qn_node_t i = 0; i < x->s->opts.replicas; i++) {
         struct qn_replica_slot *r = &x->s->replica[i];
-        if (r->state == QN_REPLICA_ENDED && !r->spawning && !x->s->draining) {
+        if (r->state == QN_REPLICA_ENDED && !r->spawning && !x->s->draining &&
+            qn_sv_taken(x->s, i)) {
             r->backoff_ms = 0;
             r->restart_at = x->now;
         }

@@ -36,6 +36,7 @@ static void spawn(const struct qn_sv_step *x, qn_node_t i)
     QN_ASSERT(r->state == QN_REPLICA_ENDED);
     QN_ASSERT(!r->spawning);
     QN_ASSERT(!x->s->draining);
+    QN_ASSERT(qn_sv_taken(x->s, i));
     QN_ASSERT(!qn_sv_recovery_holds(x->s));
     r->spawning = true;
     r->restart_at = QN_TIME_NEVER;
@@ -50,7 +51,9 @@ void qn_sv_on_start(const struct qn_sv_step *x)
     QN_ASSERT(!x->s->served);
     QN_ASSERT(x->s->incarnations == 0);
     for (qn_node_t i = 0; i < x->s->opts.replicas; i++) {
-        spawn(x, i);
+        if (qn_sv_taken(x->s, i)) {
+            spawn(x, i);
+        }
     }
 }
 
@@ -86,7 +89,7 @@ static bool is_needed(const struct qn_sv_step *x)
         running += r->state != QN_REPLICA_ENDED &&
                    (x->e->facts.stopped & qn_sv_bit(i)) == 0;
     }
-    return 2 * running <= x->s->opts.replicas;
+    return 2 * running <= qn_sv_members(x->s);
 }
 
 /* How long until it is started again, ns; QN_TIME_NEVER: it is not. */
@@ -94,7 +97,7 @@ static qn_time_t next_backoff(const struct qn_sv_step *x,
                               struct qn_replica_slot *r, bool stays)
 {
     const struct qn_supervision *s = x->s;
-    if (!s->opts.restart || s->draining || stays || s->opts.replicas == 1) {
+    if (!s->opts.restart || s->draining || stays || qn_sv_members(s) == 1) {
         return QN_TIME_NEVER;
     }
     if (x->now - r->started_at >= LONG_LIFE_S * QN_S) {
@@ -157,7 +160,7 @@ static void report_end(const struct qn_sv_step *x, qn_node_t i,
                        "replica %u (process %d) %s; %u of %u go on%s", i,
                        (int)r->pid, how,
                        qn_sv_count(s, QN_REPLICA_SERVING, QN_REPLICA_DRAINED),
-                       s->opts.replicas, next);
+                       qn_sv_members(s), next);
 }
 
 /* The last complete replica to end is named if all data is lost. */

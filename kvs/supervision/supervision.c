@@ -44,6 +44,12 @@ uint32_t qn_sv_count(const struct qn_supervision *s,
     return n;
 }
 
+uint32_t qn_sv_members(const struct qn_supervision *s)
+{
+    return s->opts.taken == 0 ? s->opts.replicas
+                              : (uint32_t)__builtin_popcountll(s->opts.taken);
+}
+
 void qn_sv_kill(const struct qn_sv_step *x, qn_node_t i)
 {
     QN_ASSERT(x->s->replica[i].state != QN_REPLICA_ENDED);
@@ -80,7 +86,7 @@ static void on_ready(const struct qn_sv_step *x, qn_node_t from)
     struct qn_replica_slot *r = &s->replica[from];
     r->state = QN_MAX(r->state, QN_REPLICA_SERVING);
     if (!s->served && qn_sv_count(s, QN_REPLICA_SERVING, QN_REPLICA_SERVING) ==
-                          s->opts.replicas) {
+                          qn_sv_members(s)) {
         s->served = true;
         qn_supervision_do(
             x->out, &(struct qn_supervision_action){.kind = QN_DO_ANNOUNCE});

@@ -55,7 +55,10 @@ enum qn_supervision_on {
 
 /** How the group is to be supervised. */
 struct qn_supervision_opts {
-    uint32_t replicas;           /* 1..QN_NODES_MAX */
+    uint32_t replicas;           /* seats, 1..QN_NODES_MAX */
+    uint64_t taken;              /* mask of the seats that are to have a
+                                    process; 0: all. A vacant one never had
+                                    one, and none is started there */
     bool restart;                /* replicas that ended */
     bool memory_acceptor;        /* a new incarnation may rebuild its state */
     uint32_t shutdown_timeout_s; /* until a replica says otherwise */

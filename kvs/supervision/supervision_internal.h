@@ -27,11 +27,20 @@ static inline uint64_t qn_sv_bit(qn_node_t i)
     return (uint64_t)1 << i;
 }
 
+/** The seat is to have a process. */
+static inline bool qn_sv_taken(const struct qn_supervision *s, qn_node_t i)
+{
+    return s->opts.taken == 0 || (s->opts.taken & qn_sv_bit(i)) != 0;
+}
+
 /* ---- supervision.c ------------------------------------------------------- */
 
 /** Replicas in one of the states first .. last. */
 uint32_t qn_sv_count(const struct qn_supervision *s,
                      enum qn_replica_state first, enum qn_replica_state last);
+
+/** Seats that are to have a process. */
+uint32_t qn_sv_members(const struct qn_supervision *s);
 
 /** Send the process of `i` a signal. */
 void qn_sv_kill(const struct qn_sv_step *x, qn_node_t i);

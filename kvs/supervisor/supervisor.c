@@ -30,7 +30,7 @@
 /* All that has arrived. */
 static void hear(struct qn_supervisor *s, qn_node_t from)
 {
-    qn_supervisor_hear(s, from, s->config.replicas, NULL);
+    qn_supervisor_hear(s, from, qn_config_seats(&s->config), NULL);
 }
 
 static void on_end(struct qn_supervisor *s, qn_node_t i, int status)
@@ -56,7 +56,7 @@ static bool reap(struct qn_supervisor *s)
     pid_t pid;
     bool any = false;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        for (qn_node_t i = 0; i < qn_config_seats(&s->config); i++) {
             const struct qn_child *c = &s->child[i];
             if (c->pid == pid && c->runs && c->pidfd < 0) {
                 on_end(s, i, status);
@@ -104,7 +104,7 @@ static void watch(const struct qn_supervisor *s, struct watched *w)
     w->successor = (struct pollfd){
         .fd = s->successor >= 0 ? s->successor : s->lock, .events = POLLIN};
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
-        const bool ours = i < s->config.replicas;
+        const bool ours = i < qn_config_seats(&s->config);
         w->control[i] = (struct pollfd){.fd = ours ? s->child[i].control : -1,
                                         .events = POLLIN};
         w->end[i] = (struct pollfd){.fd = ours ? s->child[i].pidfd : -1,
@@ -144,13 +144,13 @@ static void turn(struct qn_supervisor *s)
         poll((struct pollfd *)(void *)&w, WATCHED_COUNT, wait_ms(s));
     bool ended = false;
     QN_ASSERT(ready >= 0 || errno == EINTR);
-    for (qn_node_t i = 0; ready > 0 && i < s->config.replicas; i++) {
+    for (qn_node_t i = 0; ready > 0 && i < qn_config_seats(&s->config); i++) {
         if (w.control[i].revents != 0) {
             hear(s, i);
         }
     }
-    for (qn_node_t i = 0; ready > 0 && !s->over && i < s->config.replicas;
-         i++) {
+    for (qn_node_t i = 0;
+         ready > 0 && !s->over && i < qn_config_seats(&s->config); i++) {
         if (w.end[i].revents != 0) {
             on_end(s, i, 0);
             ended = true;
@@ -162,7 +162,7 @@ static void turn(struct qn_supervisor *s)
     if (ready > 0 && !s->over && w.successor.revents != 0) {
         qn_supervisor_successor_turn(s);
     }
-    for (qn_node_t i = 0; ended && i < s->config.replicas; i++) {
+    for (qn_node_t i = 0; ended && i < qn_config_seats(&s->config); i++) {
         hear(s, i);
     }
     qn_supervisor_flush(s);
@@ -175,7 +175,7 @@ static void turn(struct qn_supervisor *s)
 static void begin_upgrade(struct qn_supervisor *s)
 {
     struct qn_supervision_event e = {.kind = QN_ON_UPGRADE};
-    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+    for (qn_node_t i = 0; i < qn_config_seats(&s->config); i++) {
         const bool same =
             s->child[i].runs && qn_supervisor_same_program(s->child[i].pid);
         e.same_program |= same ? (uint64_t)1 << i : 0;
@@ -186,7 +186,7 @@ static void begin_upgrade(struct qn_supervisor *s)
 /* A group that was taken over: is it complete, and is it to be upgraded? */
 static void go_on(struct qn_supervisor *s)
 {
-    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+    for (qn_node_t i = 0; i < qn_config_seats(&s->config); i++) {
         hear(s, i);
     }
     if (s->opts->upgrade) { /* before missing replicas are started */

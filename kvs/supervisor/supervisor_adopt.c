@@ -154,13 +154,13 @@ static void take_over(struct qn_supervisor *s)
     }
     qn_supervisor_event(s, (struct qn_supervision_event){
                                .kind = QN_ON_TAKE_OVER, .opts = &opts});
-    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+    for (qn_node_t i = 0; i < qn_config_seats(&s->config); i++) {
         s->child[i].runs = (met >> i & 1) != 0;
         if (!s->child[i].runs) {
             qn_supervisor_account_for(s, i);
         }
     }
-    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+    for (qn_node_t i = 0; i < qn_config_seats(&s->config); i++) {
         qn_supervisor_node_event(s, QN_ON_CATCH_UP, i);
     }
     (void)qn_supervisor_pass(s); /* else later replicas pass nothing on */
@@ -215,7 +215,7 @@ static int has_group(struct qn_supervisor *s)
     const struct qn_adoption *a = s->adoption;
     const uint64_t connected = s->machine.orphans.connected;
     if (a->configured &&
-        connected << (QN_NODES_MAX - a->config.replicas) != 0) {
+        connected << (QN_NODES_MAX - qn_config_seats(&a->config)) != 0) {
         return QN_OK;
     }
     snprintf(s->why, sizeof s->why,

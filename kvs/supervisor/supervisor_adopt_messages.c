@@ -78,7 +78,8 @@ static void on_config(struct qn_supervisor *s, qn_node_t from, int fd)
         err = qn_supervisor_upgrade_fits(s, &a->config);
     }
     if (err == QN_OK) {
-        err = qn_commons_map(&s->commons, s->commons_fd, a->config.replicas,
+        err = qn_commons_map(&s->commons, s->commons_fd,
+                             qn_config_seats(&a->config),
                              qn_supervisor_channels(s, &a->config).device);
     }
     if (err != QN_OK) {

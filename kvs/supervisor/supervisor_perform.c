@@ -38,7 +38,7 @@ static uint64_t decided_upto(const struct qn_supervisor *s)
 static uint64_t stopped(const struct qn_supervisor *s)
 {
     uint64_t mask = 0;
-    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+    for (qn_node_t i = 0; i < qn_config_seats(&s->config); i++) {
         const bool is =
             s->child[i].runs && qn_supervisor_is_stopped(&s->child[i]);
         mask |= is ? (uint64_t)1 << i : 0;
@@ -141,7 +141,7 @@ static void do_announce(const struct qn_supervisor *s)
 {
     struct qn_place place[QN_NODES_MAX];
     const uint32_t adopted = s->machine.adopted;
-    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+    for (qn_node_t i = 0; i < qn_config_seats(&s->config); i++) {
         place[i] = s->child[i].place;
     }
     if (s->config.replicas == 1) {
@@ -317,7 +317,7 @@ void qn_supervisor_hear(struct qn_supervisor *s, qn_node_t from, uint32_t nodes,
  * room for descriptors under way, of which poll knows nothing. */
 void qn_supervisor_flush(struct qn_supervisor *s)
 {
-    for (qn_node_t i = 0; !s->over && i < s->config.replicas; i++) {
+    for (qn_node_t i = 0; !s->over && i < qn_config_seats(&s->config); i++) {
         struct qn_child *c = &s->child[i];
         const int err = c->control >= 0 && qn_control_backlog_wait(&c->backlog)
                             ? qn_control_backlog_flush(&c->backlog, c->control)
@@ -332,7 +332,7 @@ void qn_supervisor_flush(struct qn_supervisor *s)
 
 int qn_supervisor_flush_wait_ms(const struct qn_supervisor *s)
 {
-    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+    for (qn_node_t i = 0; i < qn_config_seats(&s->config); i++) {
         if (qn_control_backlog_wait(&s->child[i].backlog)) {
             return FLUSH_MS;
         }

@@ -36,7 +36,7 @@ static struct qn_replica_spec spec_of(const struct qn_supervisor *s,
 {
     struct qn_replica_spec b = {.config = &s->config,
                                 .self = self,
-                                .nodes = s->config.replicas,
+                                .nodes = qn_config_seats(&s->config),
                                 .incarnation = incarnation,
                                 .first = !s->machine.served,
                                 .control = control,
@@ -50,7 +50,7 @@ static struct qn_replica_spec spec_of(const struct qn_supervisor *s,
                                 .tcp_port = s->listen.port,
                                 .own_port = s->listen.own_port[self]};
     b.spin = qn_doorbell_spin_budget(
-        &(struct qn_spin_opts){.nodes = b.nodes,
+        &(struct qn_spin_opts){.nodes = s->config.replicas,
                                .cores = s->places.count,
                                .quota_milli = s->places.quota_milli});
     b.own_cores = b.spin != 0;
@@ -68,7 +68,7 @@ static struct qn_replica_spec spec_of(const struct qn_supervisor *s,
 /* In the child: nothing of the supervisor's and of the others' stays open. */
 static void keep_own(struct qn_supervisor *s, qn_node_t self)
 {
-    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+    for (qn_node_t i = 0; i < qn_config_seats(&s->config); i++) {
         qn_supervisor_close(s->child[i].control);
         qn_supervisor_close(s->child[i].pidfd);
         qn_control_backlog_free(&s->child[i].backlog);

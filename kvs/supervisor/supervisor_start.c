@@ -60,10 +60,11 @@ static void plan_placement(struct qn_supervisor *s)
 {
     struct qn_connection_placement *p = &s->placement;
     bool several = false;
-    *p = (struct qn_connection_placement){.nodes = s->config.replicas};
-    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+    *p = (struct qn_connection_placement){.nodes = qn_config_seats(&s->config)};
+    for (qn_node_t i = 0; i < p->nodes; i++) {
         p->home[i] = s->child[i].place.numa_node;
-        several = several || p->home[i] != p->home[0];
+        several =
+            several || (i < s->config.replicas && p->home[i] != p->home[0]);
     }
     bool near = s->config.placement == QN_PLACE_NEAR ||
                 (s->config.placement == QN_PLACE_AUTO && several);
@@ -75,24 +76,33 @@ static void plan_placement(struct qn_supervisor *s)
     }
 }
 
+/* If all seats were taken. */
 static bool cores_shared(const struct qn_supervisor *s)
 {
     return qn_doorbell_spin_budget(&(struct qn_spin_opts){
-               .nodes = s->config.replicas,
+               .nodes = qn_config_seats(&s->config),
                .cores = s->places.count,
                .quota_milli = s->places.quota_milli}) == 0;
 }
 
+/* Those that begin the group are spread over the cores; a later one gets the
+ * next core. */
+static uint32_t place_of(const struct qn_supervisor *s, qn_node_t i)
+{
+    const uint32_t n = s->config.replicas;
+    return i < n ? qn_places_seat(&s->places, i, n) : i;
+}
+
 int qn_supervisor_seat(struct qn_supervisor *s)
 {
-    uint32_t n = s->config.replicas;
+    uint32_t n = qn_config_seats(&s->config);
     struct qn_place place[QN_NODES_MAX];
     const struct qn_topology_opts o = {.config = &s->config,
                                        .places = &s->places,
                                        .place = place,
                                        .shared = cores_shared(s)};
     for (qn_node_t i = 0; i < n; i++) {
-        place[i] = qn_places_of(&s->places, qn_places_seat(&s->places, i, n),
+        place[i] = qn_places_of(&s->places, place_of(s, i),
                                 (enum qn_bind)s->config.pin);
     }
     qn_topology_fini(&s->topology);
@@ -113,7 +123,8 @@ int qn_supervisor_seat(struct qn_supervisor *s)
 struct qn_supervision_opts qn_supervisor_machine_opts(const struct qn_config *c)
 {
     return (struct qn_supervision_opts){
-        .replicas = c->replicas,
+        .replicas = qn_config_seats(c),
+        .taken = qn_config_taken(c),
         .restart = c->restart,
         .memory_acceptor = c->memory_acceptor,
         .shutdown_timeout_s = (uint32_t)c->shutdown_timeout,
@@ -155,6 +166,7 @@ static int check_transport(struct qn_supervisor *s)
                "acceptor 'process' and shared-state 'no' are used",
                t->name);
         qn_config_by_message(&s->config);
+        return qn_config_check(&s->config, s->why, sizeof s->why);
     }
     return QN_OK;
 }
@@ -174,6 +186,9 @@ int qn_supervisor_plan(struct qn_supervisor *s,
     }
     if (s->config.replicas == QN_REPLICAS_AUTO) {
         s->config.replicas = replicas_auto(s);
+    }
+    if (s->config.replicas_max == QN_REPLICAS_AUTO) {
+        s->config.replicas_max = s->config.replicas;
     }
     if (s->config.cells == QN_CELLS_AUTO) {
         s->config.cells = qn_resource_check_cells(s->config.replicas);
@@ -249,7 +264,7 @@ static int open_shared(struct qn_supervisor *s)
 {
     const struct qn_transport *t = s->opts->transport(s->config.transport);
     const struct qn_device_opts device = qn_budget_device(&s->config);
-    int err = qn_commons_create(&s->commons, s->config.replicas,
+    int err = qn_commons_create(&s->commons, qn_config_seats(&s->config),
                                 qn_supervisor_channels(s, &s->config).device,
                                 true, &s->commons_fd);
     if (err != QN_OK) {
@@ -258,7 +273,7 @@ static int open_shared(struct qn_supervisor *s)
     if (t->device != NULL) {
         t->device->format(qn_commons_device(s->commons), &device);
     }
-    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+    for (qn_node_t i = 0; i < qn_config_seats(&s->config); i++) {
         s->doorbell_fd[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         if (s->doorbell_fd[i] < 0) {
             return QN_EMFILE;
@@ -316,14 +331,14 @@ int qn_supervisor_start(struct qn_supervisor *s)
 void qn_supervisor_end(struct qn_supervisor *s)
 {
     qn_supervisor_adoption_end(s);
-    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+    for (qn_node_t i = 0; i < qn_config_seats(&s->config); i++) {
         qn_control_backlog_free(&s->child[i].backlog);
     }
     if (s->handed_over) { /* nothing is ours but memory */
         qn_commons_destroy(s->commons);
         return;
     }
-    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+    for (qn_node_t i = 0; i < qn_config_seats(&s->config); i++) {
         struct qn_child *c = &s->child[i];
         if (c->runs) {
             qn_supervisor_kill_and_wait(c);

@@ -198,7 +198,7 @@ void qn_supervisor_unreached_turn(struct qn_supervisor *s)
         return;
     }
     a->ask_at = now + ASK_MS * QN_MS;
-    for (qn_node_t i = 0; !s->over && i < s->config.replicas; i++) {
+    for (qn_node_t i = 0; !s->over && i < qn_config_seats(&s->config); i++) {
         if ((s->machine.orphans.unreached >> i & 1) != 0) {
             ask(s, i);
         }

@@ -244,6 +244,57 @@ Test(config, two_replicas_are_refused_with_the_reason)
     cr_assert(strstr(why, "the loss of either stops both") != NULL, "%s", why);
 }
 
+Test(config, seats_are_as_many_as_replicas_or_more)
+{
+    struct qn_config c;
+    char why[QN_CONFIG_WHY_MAX];
+    qn_config_init(&c);
+    c.replicas = 3;
+    cr_expect_eq(qn_config_seats(&c), 3); /* auto */
+    cr_expect_eq(qn_config_check(&c, why, sizeof why), QN_OK);
+    for (uint32_t n = 1; n <= QN_NODES_MAX; n++) {
+        c.replicas_max = n;
+        cr_expect_eq(qn_config_check(&c, why, sizeof why),
+                     n < 3 ? QN_EINVAL : QN_OK, "%u", n);
+    }
+    cr_expect_eq(qn_config_seats(&c), QN_NODES_MAX);
+    cr_expect_eq(qn_config_taken(&c), 7);
+    cr_expect_eq(qn_config_start(&c, "replicas-max", "65", why, sizeof why),
+                 QN_EINVAL);
+    c.replicas_max = 2;
+    qn_config_check(&c, why, sizeof why);
+    cr_expect_str_eq(why,
+                     "replicas-max '2': there are 3 replicas; use 3 or more");
+}
+
+Test(config, a_group_of_the_process_acceptor_keeps_its_size)
+{
+    struct qn_config c;
+    char why[QN_CONFIG_WHY_MAX];
+    qn_config_init(&c);
+    c.replicas = 3;
+    c.replicas_max = 4;
+    c.memory_acceptor = false;
+    cr_expect_eq(qn_config_check(&c, why, sizeof why), QN_EINVAL);
+    cr_expect_str_eq(why, "replicas-max '4': with the process acceptor a group "
+                          "keeps its size; use 3, or --acceptor memory");
+    c.replicas_max = 3;
+    cr_expect_eq(qn_config_check(&c, why, sizeof why), QN_OK);
+}
+
+Test(config, ports_of_vacant_seats_are_kept_free)
+{
+    struct qn_config c;
+    char why[QN_CONFIG_WHY_MAX];
+    qn_config_init(&c);
+    c.replicas = 3;
+    c.port = 65531;
+    c.replicas_max = 4;
+    cr_expect_eq(qn_config_check(&c, why, sizeof why), QN_OK);
+    c.replicas_max = 5;
+    cr_expect_eq(qn_config_check(&c, why, sizeof why), QN_EINVAL);
+}
+
 Test(config, ports_must_fit_and_not_overlap)
 {
     static const struct {

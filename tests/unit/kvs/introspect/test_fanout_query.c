@@ -212,6 +212,22 @@ Test(fanout_query, who_is_down_is_named_and_asked_again_when_up, .init = start,
     cr_assert_str_eq(node[0].text[2], "node 2: who?");
 }
 
+Test(fanout_query, a_vacant_seat_is_neither_asked_nor_missing)
+{
+    struct node n = {.self = 0, .closed = true};
+    const struct qn_fanout_opts o = {.nodes = NODES,
+                                     .vacant = 1u << 1 | 1u << 2,
+                                     .tell = tell,
+                                     .answer = answer,
+                                     .finish = finish,
+                                     .ctx = &n};
+    cr_assert_eq(qn_fanout_create(&n.fanout_query, &o), QN_OK);
+    cr_assert_eq(qn_fanout_start(n.fanout_query, 1, question, 0, 0), QN_OK);
+    cr_expect_eq(n.finished, 1);
+    cr_expect_eq(n.last.missing, 0);
+    qn_fanout_destroy(n.fanout_query);
+}
+
 /* Its next incarnation knows nothing of what its former was asked. */
 Test(fanout_query, one_that_went_and_came_back_while_asked_is_missing,
      .init = start, .fini = stop)
