@@ -238,7 +238,8 @@ enum qn_change_state {
     QN_CHANGE_NONE,    /* none was ordered here */
     QN_CHANGE_PENDING, /* a leader is asked */
     QN_CHANGE_DONE,    /* the utility log says so */
-    QN_CHANGE_REFUSED  /* status.change_error says why */
+    QN_CHANGE_REFUSED, /* it has not begun; status.change_error says why */
+    QN_CHANGE_UNKNOWN  /* it may still be done; change_error: the last reason */
 };
 
 struct qn_driver_status {
@@ -250,7 +251,7 @@ struct qn_driver_status {
                         this node knows no entry yet */
     bool is_voter;   /* this node is among them */
     enum qn_change_state change; /* the last one that was ordered here ... */
-    int change_error;            /* ... REFUSED: why (qn_driver_change) */
+    int change_error;   /* ... REFUSED, UNKNOWN: why (qn_driver_change) */
     uint64_t in_sync;   /* mask of voters with which nothing that was decided
                            is lost, if all others end. Process acceptor: the
                            leader and the acceptor; both are needed */
@@ -522,18 +523,18 @@ void qn_driver_lead(struct qn_driver *d, qn_node_t heir, qn_time_t now);
  *         process acceptor; QN_EINVAL: no such node, or no incarnation;
  *         QN_EREMOVED: this node is no member any more.
  *
- * A refused one has not begun, and changes nothing. Its reason:
- *   QN_EAGAIN     the newcomer is not in sync yet, does not live, or is not
- *                 known to the leader; or no voter is in sync that could lead
- *                 instead of the one that is removed. It was asked for 5 s
- *   QN_EBUSY      another change is under way at the leader
- *   QN_ENOQUORUM  the living voters would be no majority
- *   QN_EPERM      fewer followers than min-replicas-to-write would be left
- *   QN_ESTALE     the seat has a later incarnation
- *   QN_EINVAL     no voter would be left
- *   QN_EREMOVED   this node was removed meanwhile
- *   QN_ENOTLEADER, QN_ETIMEDOUT  no leader has answered, or the entry has not
- *                 come, for 5 s: it may still be done
+ * A refused one has not begun, and changes nothing. One whose outcome is
+ * unknown may still be done: a leader has taken it, or has ended or was
+ * replaced before it answered, or has not answered for 5 s. The reason in both
+ * cases is what a leader said last: QN_EAGAIN     the newcomer is not in sync
+ * yet, does not live, or is not known to the leader; or no other voter leads
+ * yet instead of the one that is removed. It was asked for 5 s QN_EBUSY another
+ * change is under way at the leader; or that incarnation was removed, and has
+ * not ended QN_ENOQUORUM  the living voters would be no majority QN_EPERM fewer
+ * followers than min-replicas-to-write would be left QN_ESTALE     the seat has
+ * a later incarnation QN_EINVAL     no voter would be left QN_EREMOVED   this
+ * node was removed meanwhile QN_ENOTLEADER, QN_ETIMEDOUT  no leader has
+ * answered, or the entry has not come, for 5 s
  */
 int qn_driver_change(struct qn_driver *d, const struct qn_driver_change *c,
                      qn_time_t now);

@@ -15,6 +15,12 @@
  * does nothing. So nothing of an order is kept elsewhere, and it is done or not
  * begun whichever node ends. A leader never leaves in its role: it has another
  * voter lead first, which then gets the order.
+ *
+ * Only a node that was not asked, or that has refused all that it was asked,
+ * begins nothing. So each question has a number that its answer repeats; a
+ * refusal counts when it answers the newest one; and once a leader has said
+ * yes, or another node leads and the former one owes an answer, the order may
+ * have begun, and no refusal of a later leader takes that back.
  */
 #include "core/base/assert.h"
 #include "paxos/driver/driver_internal.h"
@@ -72,12 +78,14 @@ static int may_remove(const struct qn_driver *d,
     return c->forced || decides ? QN_OK : QN_ENOQUORUM;
 }
 
-/* The next voter that could lead; the leader itself: none. */
+/* The next voter in sync behind the one that was told last, which may have a
+ * reason not to lead that is not known here; the leader itself: none. */
 static qn_node_t heir_of(const struct qn_driver *d)
 {
-    uint64_t able = qn_driver_in_sync(d, voters(d)) & ~d->suspected;
-    for (qn_node_t k = 1; k < d->o.nodes; k++) {
-        qn_node_t n = (d->o.self + k) % d->o.nodes;
+    uint64_t able = qn_driver_in_sync(d, voters(d)) & ~d->suspected &
+                    ~qn_driver_bit(d->o.self);
+    for (qn_node_t k = 1; k <= d->o.nodes; k++) {
+        qn_node_t n = (d->order.successor + k) % d->o.nodes;
         if ((able & qn_driver_bit(n)) != 0) {
             return n;
         }
@@ -86,17 +94,16 @@ static qn_node_t heir_of(const struct qn_driver *d)
 }
 
 /* Another voter is to lead; all hear of it, so that they know the reason. Not
- * with each question: the heir needs its time. */
-static int hand_over(struct qn_driver *d)
+ * with each question: the heir needs its time. Until it leads nothing of the
+ * order has begun. */
+static void hand_over(struct qn_driver *d)
 {
     qn_node_t heir = heir_of(d);
-    if (heir == d->o.self) {
-        return QN_EAGAIN;
-    }
-    if (d->now < d->order.lead_at) {
-        return QN_OK;
+    if (heir == d->o.self || d->now < d->order.lead_at) {
+        return;
     }
     d->order.lead_at = d->now + QN_DRIVER_LEAD_AGAIN;
+    d->order.successor = heir;
     d->roles.relieved = (uint64_t)d->roles.cfg.index + 1;
     const struct qn_msg m = {.kind = QN_MSG_ORDER,
                              .epoch = d->roles.cfg.index,
@@ -108,15 +115,23 @@ static int hand_over(struct qn_driver *d)
             qn_driver_send(d, i, &m);
         }
     }
-    return QN_OK;
 }
 
-/* @return QN_OK: it is so, or is about to be; why not, otherwise. */
+/* @return QN_OK: it is so, or is about to be; why not, otherwise. What is about
+ * to be is not refused any more, whatever has changed since. */
 static int take(struct qn_driver *d, const struct qn_driver_change *c)
 {
     uint64_t known = d->peer[c->node].incarnation.inc;
+    const struct qn_input in = {.kind = QN_IN_SEAT,
+                                .seat = {.node = c->node,
+                                         .inc = c->inc,
+                                         .votes = c->votes,
+                                         .forced = c->forced}};
     if (is_so(d, c)) {
         return QN_OK;
+    }
+    if (qn_onepaxos_changes(d->machine, &in.seat)) {
+        return qn_driver_step(d, &in);
     }
     if (known != c->inc) { /* one that is not known here yet will be */
         return known > c->inc ? QN_ESTALE : QN_EAGAIN;
@@ -129,11 +144,9 @@ static int take(struct qn_driver *d, const struct qn_driver_change *c)
         return err;
     }
     if (c->node == d->o.self) {
-        return hand_over(d);
+        hand_over(d);
+        return QN_EAGAIN;
     }
-    const struct qn_input in = {
-        .kind = QN_IN_SEAT,
-        .seat = {.node = c->node, .votes = c->votes, .forced = c->forced}};
     return qn_driver_step(d, &in);
 }
 
@@ -147,16 +160,36 @@ static void end(struct qn_driver_order *o, enum qn_change_state state, int err)
     o->ask_at = QN_TIME_NEVER;
 }
 
+static bool owed(const struct qn_driver_order *o)
+{
+    return o->answered != o->asked;
+}
+
+/* It ends without the entry. */
+static void end_open(struct qn_driver_order *o, int err)
+{
+    bool may = o->begun || owed(o);
+    end(o, may ? QN_CHANGE_UNKNOWN : QN_CHANGE_REFUSED, err);
+}
+
+/* No answer to what was asked so far counts any more. */
+static void answers_void(struct qn_driver_order *o)
+{
+    o->begun |= owed(o);
+    o->answered = o->asked;
+    o->refused = false;
+}
+
 /* What a leader says. It may have been replaced, or wait for the newcomer: then
- * it is asked again. */
+ * it is asked again. A refusal ends the order if no later question is owed an
+ * answer: that one might be taken. */
 static void outcome(struct qn_driver_order *o, int err)
 {
-    if (err == QN_OK) {
-        o->error = QN_ETIMEDOUT;
-    } else if (err == QN_EAGAIN || err == QN_ENOTLEADER) {
-        o->error = err;
-    } else {
-        end(o, QN_CHANGE_REFUSED, err);
+    o->begun |= err == QN_OK;
+    o->error = err == QN_OK ? QN_ETIMEDOUT : err;
+    o->refused = err != QN_OK && err != QN_EAGAIN && err != QN_ENOTLEADER;
+    if (o->refused && !owed(o)) {
+        end_open(o, err);
     }
 }
 
@@ -165,21 +198,34 @@ static uint8_t what(const struct qn_driver_change *c)
     return c->votes ? QN_ORDER_ADD : QN_ORDER_REMOVE;
 }
 
+/* Another incarnation of its node knows nothing of what the leader has begun.
+ */
+static bool leader_lives(const struct qn_driver *d)
+{
+    const struct qn_ul_entry *e = &d->roles.cfg;
+    return d->roles.ul_len != 0 && e->leader != d->o.self &&
+           qn_driver_lives(d, e->leader) &&
+           d->peer[e->leader].incarnation.inc == e->leader_inc;
+}
+
 static void ask(struct qn_driver *d)
 {
     struct qn_driver_order *o = &d->order;
+    if (o->epoch != d->roles.cfg.index) {
+        answers_void(o);
+        o->epoch = d->roles.cfg.index;
+    }
     if (leads(d)) {
         outcome(o, take(d, &o->change));
-    } else if (d->roles.ul_len != 0) {
+    } else if (leader_lives(d) && !o->refused) {
         const struct qn_msg m = {.kind = QN_MSG_ORDER,
                                  .epoch = d->roles.cfg.index,
                                  .order = {.inc = o->change.inc,
+                                           .number = ++o->asked,
                                            .node = (uint8_t)o->change.node,
                                            .what = what(&o->change),
                                            .forced = o->change.forced}};
-        if (d->roles.cfg.leader != d->o.self) {
-            qn_driver_send(d, d->roles.cfg.leader, &m);
-        }
+        qn_driver_send(d, d->roles.cfg.leader, &m);
     }
 }
 
@@ -190,9 +236,9 @@ void qn_driver_order_look(struct qn_driver *d)
     if (is_so(d, &o->change)) {
         end(o, QN_CHANGE_DONE, QN_OK);
     } else if (qn_driver_removed(d)) {
-        end(o, QN_CHANGE_REFUSED, QN_EREMOVED);
+        end_open(o, QN_EREMOVED);
     } else if (d->now >= o->until) {
-        end(o, QN_CHANGE_REFUSED, o->error);
+        end_open(o, o->error);
     } else {
         o->ask_at = QN_MIN(d->now + QN_DRIVER_ORDER_AGAIN, o->until);
         ask(d);
@@ -213,10 +259,15 @@ int qn_driver_change(struct qn_driver *d, const struct qn_driver_change *c,
         return QN_EREMOVED;
     }
     if (o->state == QN_CHANGE_PENDING) {
-        o->change.forced |= c->forced && same(&o->change, c);
+        if (same(&o->change, c) && c->forced && !o->change.forced) {
+            answers_void(o);
+            o->change.forced = true;
+        }
         return same(&o->change, c) ? QN_OK : QN_EBUSY;
     }
     qn_driver_time(d, now);
+    answers_void(o);
+    o->begun = false;
     o->change = *c;
     o->state = QN_CHANGE_PENDING;
     o->error = QN_ETIMEDOUT;
@@ -262,8 +313,13 @@ static void answer_hear(struct qn_driver *d, qn_node_t from,
     struct qn_driver_order *o = &d->order;
     bool mine =
         o->state == QN_CHANGE_PENDING && o->change.node == m->order.node &&
-        o->change.inc == m->order.inc && what(&o->change) == m->order.what;
-    if (mine && from == d->roles.cfg.leader) {
+        o->change.inc == m->order.inc && what(&o->change) == m->order.what &&
+        m->order.number - o->answered - 1 < o->asked - o->answered;
+    if (mine && from == d->roles.cfg.leader && leader_lives(d) &&
+        o->epoch == d->roles.cfg.index) {
+        /* One that was lost, or is not in order, may have said yes. */
+        o->begun |= m->order.number != o->answered + 1;
+        o->answered = m->order.number;
         outcome(o, -(int)m->order.error);
     }
 }

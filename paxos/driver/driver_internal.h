@@ -41,8 +41,7 @@
  *  reason. */
 #define QN_DRIVER_SOON            ((qn_time_t)100 * QN_MS)
 
-/** An order is asked again; it is given up; another node is told again to lead.
- */
+/** An order is asked again; it is given up; the next heir is told to lead. */
 #define QN_DRIVER_ORDER_AGAIN ((qn_time_t)10 * QN_MS)
 #define QN_DRIVER_ORDER_MAX   ((qn_time_t)5 * QN_S)
 #define QN_DRIVER_LEAD_AGAIN  ((qn_time_t)250 * QN_MS)
@@ -95,9 +94,16 @@ struct qn_driver_order {
     struct qn_driver_change change;
     enum qn_change_state state;
     int error;         /* PENDING: what it would end with now; else as it has */
+    bool begun;        /* a leader has taken it, or a former one may have */
+    bool refused;      /* by the leader, which owes answers to later questions:
+                          it is asked no more */
+    qn_epoch_t epoch;  /* whose leader is asked ... */
+    uint32_t asked;    /* ... newest question ... */
+    uint32_t answered; /* ... and the newest that was answered */
     qn_time_t ask_at;  /* the leader, again; or QN_TIME_NEVER */
     qn_time_t until;   /* then it is given up */
-    qn_time_t lead_at; /* leader: an heir is told again not before */
+    qn_node_t successor; /* leader: that was told last to lead instead ... */
+    qn_time_t lead_at;   /* ... and the next one is not before */
 };
 
 /** STATE: what this node has said, and is to say (driver_state.c). */

@@ -82,10 +82,11 @@ static bool is_bulk(const struct qn_msg *m)
 }
 
 /* A question is asked again while no answer comes, however long the peer is
- * stalled. Only the newest one counts: its epoch, ballot, hole or end of the
- * log is the present one, and an answer to an older one is void, or gives no
- * more. So an older one that has not left yet may be dropped, as any message
- * where memory is short; and a peer that resumes need not answer them all. */
+ * stalled. So is an order, and TAKEN, which answers it, comes again. Only the
+ * newest one counts: its epoch, ballot, hole or end of the log is the present
+ * one, and an answer to an older one is void, or gives no more. So an older one
+ * that has not left yet may be dropped, as any message where memory is short;
+ * and a peer that resumes need not answer them all. */
 static bool is_question(const struct qn_msg *m)
 {
     return m->kind == QN_MSG_PREPARE || m->kind == QN_MSG_SEAL ||

@@ -357,6 +357,7 @@ int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o)
     d->now = o->now;
     d->machine_deadline = QN_TIME_NEVER;
     d->order.ask_at = QN_TIME_NEVER;
+    d->order.successor = d->o.self;
     qn_positions_init(&d->positions, o->self, o->nodes, o->now);
     qn_dissemination_init(&d->dissemination, o->self, o->nodes);
     qn_ring_choice_init(&d->ring_choice, o->ring != 0 ? o->ring_from : 0,

@@ -301,6 +301,10 @@ bool qn_onepaxos_resume(const struct qn_onepaxos *p, struct qn_resume *out);
 /** All slots <= it are decided and known here. */
 qn_slot_t qn_onepaxos_learned(const struct qn_onepaxos *p);
 
+/** SEAT was asked like that, forced or not, and taken, and has not ended. */
+bool qn_onepaxos_changes(const struct qn_onepaxos *p,
+                         const struct qn_voter_change *c);
+
 /** The utility log (for a snapshot, for PERSIST). */
 const struct qn_utility *qn_onepaxos_utility(const struct qn_onepaxos *p);
 

@@ -516,6 +516,12 @@ static bool same_seat(const struct qn_voter_change *a,
     return a->node == b->node && a->votes == b->votes && a->inc == b->inc;
 }
 
+bool qn_onepaxos_changes(const struct qn_onepaxos *p,
+                         const struct qn_voter_change *c)
+{
+    return p->change.wanted && same_seat(&p->change.seat, c);
+}
+
 int qn_reconfigure_member(struct qn_onepaxos *p, struct qn_voter_change s)
 {
     struct qn_reconfiguration *c = &p->change;
@@ -535,7 +541,9 @@ int qn_reconfigure_member(struct qn_onepaxos *p, struct qn_voter_change s)
     }
     s.inc = s.inc != 0 ? s.inc : p->incarnation[s.node];
     if (c->wanted) {
-        return same_seat(&c->seat, &s) ? QN_OK : QN_EBUSY;
+        bool same = same_seat(&c->seat, &s);
+        c->seat.forced |= same && s.forced;
+        return same ? QN_OK : QN_EBUSY;
     }
     bool done = qn_reconfigure_votes(p, s.node) == s.votes;
     int err = done ? QN_OK : prepares ? QN_EAGAIN : may_change(p, &s);

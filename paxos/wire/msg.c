@@ -131,13 +131,13 @@ static const struct format formats[QN_MSG_KINDS] = {
     [QN_MSG_ORDER] = {"ORDER",
                       0,
                       BODY_NONE,
-                      {F(order.inc), F(order.node), F(order.what),
-                       F(order.forced)}},
+                      {F(order.inc), F(order.number), F(order.node),
+                       F(order.what), F(order.forced)}},
     [QN_MSG_TAKEN] = {"TAKEN",
                       0,
                       BODY_NONE,
-                      {F(order.inc), F(order.node), F(order.what),
-                       F(order.error)}},
+                      {F(order.inc), F(order.number), F(order.node),
+                       F(order.what), F(order.error)}},
     [QN_MSG_STATE] = {"STATE", 0, BODY_STATE, {{0, 0, 0, 0}}},
 };
 

@@ -196,12 +196,14 @@ struct qn_msg {
             uint64_t inc;
         } read_at;
         struct {
-            uint64_t inc;   /* of the node */
-            uint8_t node;   /* that the order is about */
-            uint8_t what;   /* enum qn_order */
-            uint8_t forced; /* ORDER: 0 or 1 */
-            uint32_t error; /* TAKEN: 0, or the negated error (core/base/err.h)
-                             */
+            uint64_t inc;    /* of the node */
+            uint32_t number; /* of the question, which its answer repeats; may
+                                wrap. 0: to lead */
+            uint8_t node;    /* that the order is about */
+            uint8_t what;    /* enum qn_order */
+            uint8_t forced;  /* ORDER: 0 or 1 */
+            uint32_t error;  /* TAKEN: 0, or the negated error
+                                (core/base/err.h) */
         } order;
         struct {
             struct qn_ballot bal;  /* U_REJECT: the promised one */

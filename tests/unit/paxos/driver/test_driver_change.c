@@ -90,7 +90,7 @@ Test(driver_change, the_leader_makes_one_change_at_a_time)
     world_rounds(w, 10);
     struct qn_driver_change c = world_change(w, 4, true);
     refused(w, 4, &c, QN_EBUSY);
-    cr_assert_eq(world_status(w, 0).change, QN_CHANGE_REFUSED);
+    cr_assert_eq(world_status(w, 0).change, QN_CHANGE_UNKNOWN);
     cr_assert_eq(world_status(w, 0).change_error, QN_ETIMEDOUT);
     w->member[1].stopped = w->member[2].stopped = false;
     world_rounds(w, 3000);
@@ -333,6 +333,117 @@ Test(driver_change, an_order_outlives_the_leader)
     }
 }
 
+static void unknown(const struct world *w, qn_node_t at, int err)
+{
+    cr_assert_eq(world_status(w, at).change, QN_CHANGE_UNKNOWN);
+    cr_assert_eq(world_status(w, at).change_error, err, "%s",
+                 qn_strerror(world_status(w, at).change_error));
+}
+
+/* The entry is proposed, and a majority would not be left any more. */
+Test(driver_change, what_the_leader_has_begun_it_refuses_no_more)
+{
+    struct world *w = voters(3);
+    world_restart(w, 3);
+    world_go_on(w);
+    w->member[1].stopped = w->member[2].stopped = true; /* none is chosen */
+    cr_assert_eq(world_order_of(w, 3, 2, false), QN_OK);
+    world_rounds(w, 10);
+    world_suspect(w, 2);
+    world_rounds(w, 1000);
+    cr_assert_eq(world_status(w, 3).change, QN_CHANGE_PENDING, "%s",
+                 qn_strerror(world_status(w, 3).change_error));
+    world_suspect(w, 0);
+    w->member[1].stopped = w->member[2].stopped = false;
+    world_ordered(w, 3, 3);
+    world_lose(w, 2);
+    world_go_on(w);
+    world_end(w);
+}
+
+/* The leader has taken an order, or may have, and ends; the next one refuses
+ * it. */
+static void refused_later(bool taken)
+{
+    struct world *w = voters(3);
+    world_restart(w, 3);
+    world_go_on(w);
+    w->member[1].stopped = w->member[2].stopped = true;
+    w->member[0].stopped = !taken;
+    cr_assert_eq(world_order_of(w, 3, 2, false), QN_OK);
+    world_rounds(w, 10);
+    world_lose(w, 0);
+    w->member[1].stopped = w->member[2].stopped = false;
+    world_rounds(w, 3000);
+    cr_assert_eq(world_status(w, 3).voters, 7);
+    unknown(w, 3, QN_ENOQUORUM);
+    struct qn_driver_change c = world_change(w, 2, false);
+    refused(w, 3, &c, QN_ENOQUORUM); /* the same leader alone was asked */
+    world_restart(w, 0);
+    world_go_on(w);
+    world_end(w);
+}
+
+Test(driver_change, what_a_former_leader_may_have_begun_no_later_one_takes_back)
+{
+    refused_later(true);
+    refused_later(false);
+}
+
+/* It is not the newest that the leader has answered. */
+Test(driver_change, an_answer_to_a_former_order_ends_no_later_one)
+{
+    struct world *w = voters(3);
+    world_lose(w, 2);
+    world_go_on(w);
+    struct qn_driver_change c = world_change(w, 1, false);
+    w->member[0].stopped = true;
+    cr_assert_eq(world_order(w, 1, &c), QN_OK);
+    waits(w, QN_DRIVER_ORDER_MAX + QN_S);
+    unknown(w, 1, QN_ETIMEDOUT);
+    c.forced = true;
+    cr_assert_eq(world_order(w, 1, &c), QN_OK);
+    world_rounds(w, 1);
+    w->member[0].stopped = false;
+    world_ordered(w, 1, 5);
+    world_lose(w, 1);
+    world_restart(w, 2);
+    world_go_on(w);
+    world_end(w);
+}
+
+/* The order is refused, and then forced, before all was answered. */
+Test(driver_change, an_order_may_be_forced_while_it_is_pending)
+{
+    struct world *w = voters(3);
+    world_lose(w, 2);
+    world_go_on(w);
+    struct qn_driver_change c = world_change(w, 1, false);
+    w->member[0].stopped = true;
+    cr_assert_eq(world_order(w, 1, &c), QN_OK);
+    waits(w, 100 * QN_MS);
+    c.forced = true;
+    cr_assert_eq(world_order(w, 1, &c), QN_OK);
+    w->member[0].stopped = false;
+    world_ordered(w, 1, 5);
+    world_end(w);
+}
+
+/* Its service is behind, and the leader cannot know that. */
+Test(driver_change, another_heir_is_told_if_the_first_does_not_lead)
+{
+    struct world *w = voters(3);
+    world_go_on(w);
+    cr_assert(world_suspend_apply(w, 1, true));
+    cr_assert_eq(world_order_of(w, 0, 0, false), QN_OK);
+    world_ordered(w, 0, 6);
+    cr_assert_eq(world_status(w, 2).leader, 2);
+    cr_assert(world_suspend_apply(w, 1, false));
+    world_lose(w, 0);
+    world_go_on(w);
+    world_end(w);
+}
+
 Test(driver_change, nothing_of_an_order_is_left_when_its_member_ends)
 {
     struct world *w = voters(3);
@@ -511,9 +622,15 @@ Test(driver_change, an_answer_counts_from_the_leader_to_its_own_question)
     struct world *w = voters(3);
     struct qn_driver_change c = {.node = 3, .inc = 300, .votes = true};
     cr_assert_eq(world_order(w, 1, &c), QN_OK);
-    w->member[3].inc = 300; /* as the messages say */
+    w->member[3].inc = 300;      /* as the messages say */
+    w->member[0].stopped = true; /* it answers by hand */
+    waits(w, 9 * QN_DRIVER_ORDER_AGAIN);
+    const struct qn_driver_order *o = &w->member[1].driver->order;
+    uint32_t asked = o->asked;
+    cr_assert_gt(asked, o->answered + 2);
     struct qn_msg m = {.kind = QN_MSG_TAKEN,
                        .order = {.inc = 300,
+                                 .number = asked,
                                  .node = 3,
                                  .what = QN_ORDER_ADD,
                                  .error = (uint32_t)-QN_ENOQUORUM}};
@@ -525,9 +642,27 @@ Test(driver_change, an_answer_counts_from_the_leader_to_its_own_question)
     cr_assert(qn_driver_order_take(w->member[1].driver, 0, &m));
     cr_assert_eq(world_status(w, 1).change, QN_CHANGE_PENDING);
     m.order.what = QN_ORDER_ADD;
+    m.order.number = asked + 1; /* was not asked */
+    cr_assert(qn_driver_order_take(w->member[1].driver, 0, &m));
+    m.order.number = o->answered; /* was answered */
+    cr_assert(qn_driver_order_take(w->member[1].driver, 0, &m));
+    for (uint32_t n = o->answered + 1; n != asked; n++) {
+        m.order.number = n; /* a later one may be taken */
+        cr_assert(qn_driver_order_take(w->member[1].driver, 0, &m));
+        cr_assert_eq(world_status(w, 1).change, QN_CHANGE_PENDING);
+    }
+    waits(w, 3 * QN_DRIVER_ORDER_AGAIN);
+    cr_assert_eq(o->asked, asked, "it is asked no more");
+    m.order.number = asked;
     cr_assert(qn_driver_order_take(w->member[1].driver, 0, &m));
     cr_assert_eq(world_status(w, 1).change, QN_CHANGE_REFUSED);
     cr_assert_eq(world_status(w, 1).change_error, QN_ENOQUORUM);
+    cr_assert_eq(world_order(w, 1, &c), QN_OK);
+    waits(w, 9 * QN_DRIVER_ORDER_AGAIN);
+    m.order.number = o->asked; /* the answers before it are lost */
+    cr_assert(qn_driver_order_take(w->member[1].driver, 0, &m));
+    unknown(w, 1, QN_ENOQUORUM);
+    w->member[0].stopped = false;
     w->member[3].inc = 0;
     world_end(w);
 }

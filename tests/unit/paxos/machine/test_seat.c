@@ -238,6 +238,19 @@ SEAT(a_node_that_does_not_lead_refuses)
     cr_assert_eq(fx_seat(&w.f, 2, false, false), QN_ENOTLEADER);
 }
 
+SEAT(an_order_is_forced_by_asking_again)
+{
+    cr_assert_eq(fx_seat(&w.f, 2, false, false), QN_OK);
+    cr_assert_eq(fx_seat(&w.f, 2, false, true), QN_OK);
+    const struct qn_voter_change c = {.node = 2, .inc = w.f.p->incarnation[2]};
+    cr_assert(qn_onepaxos_changes(w.f.p, &c));
+    fx_suspect(&w.f, 0x2); /* the rest is no majority */
+    fx_tick(&w.f);
+    cr_assert(qn_utility_proposing(log_of()));
+    const struct qn_voter_change other = {.node = 2, .inc = c.inc + 1};
+    cr_assert_not(qn_onepaxos_changes(w.f.p, &other));
+}
+
 Test(seat, with_the_process_acceptor_the_size_stays)
 {
     const struct qn_params v = fx_params();

@@ -136,12 +136,14 @@ static struct qn_msg sample(uint8_t kind)
         break;
     case QN_MSG_ORDER:
         m.order.inc = 0x1122334455667788;
+        m.order.number = 0x05060708;
         m.order.node = 63;
         m.order.what = QN_ORDER_LEAD;
         m.order.forced = 1;
         break;
     case QN_MSG_TAKEN:
         m.order.inc = 0x1122334455667788;
+        m.order.number = 0x05060708;
         m.order.node = 63;
         m.order.what = QN_ORDER_REMOVE;
         m.order.error = 0x01020304;
