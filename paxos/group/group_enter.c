@@ -37,8 +37,9 @@
 #include "core/place/liveness.h"
 #include "paxos/group/group_internal.h"
 
-#define RETRY  (2 * QN_MS)
-#define ANSWER QN_S /* a member that is silent for so long is stalled */
+#define RETRY   (2 * QN_MS)
+#define FOUNDER (100 * QN_MS) /* guests that wait look whether it lives */
+#define ANSWER  QN_S /* a member that is silent for so long is stalled */
 
 enum { MEBI = 1 << 20, CELLS_MIN = 16, CELLS_MAX = 65536 };
 
@@ -242,7 +243,9 @@ static int ask(struct qn_group *g, qn_time_t now)
 int qn_group_welcomed(struct qn_group *g, const struct qn_dialogue_layout *l,
                       const int *fds)
 {
-    int err = qn_commons_map(&g->commons, fds[0], l->nodes, device_bytes(g, l));
+    int err = valid(&g->o, l) ? qn_commons_map(&g->commons, fds[0], l->nodes,
+                                               device_bytes(g, l))
+                              : QN_ECORRUPT;
     if (err != QN_OK) {
         for (uint32_t i = 0; i <= l->nodes; i++) {
             close(fds[i]);
@@ -369,12 +372,25 @@ static int meet(struct qn_group *g, qn_time_t now)
     return QN_OK;
 }
 
+/* The connection alone does not say so: a child of that process may hold it. */
+static bool founder_ended(struct qn_group *g)
+{
+    struct qn_group_link *l = link_to(g, 0);
+    if (l == NULL || !qn_group_heard_end(g, 0)) {
+        return l == NULL;
+    }
+    qn_group_link_hear(g, l); /* BEGIN may be its last word */
+    return true;
+}
+
 static int assemble(struct qn_group *g, qn_time_t now)
 {
-    if (!g->founds && !g->has_begin && link_to(g, 0) == NULL) {
+    if (!g->founds && !g->has_begin && founder_ended(g) && !g->has_begin) {
         return g->begun ? qn_group_start_later(g) : qn_group_enter_again(g);
     }
-    g->retry_at = g->has_begin ? now + RETRY : QN_TIME_NEVER;
+    g->retry_at = g->has_begin ? now + RETRY
+                  : g->founds  ? QN_TIME_NEVER
+                               : now + FOUNDER;
     return qn_group_assemble_turn(g);
 }
 

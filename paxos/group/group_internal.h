@@ -173,6 +173,8 @@ int qn_group_acquaint(struct qn_group *g, const struct qn_member_peer *p,
 int qn_group_assemble_turn(struct qn_group *g);
 /** The group has begun before. */
 int qn_group_start_later(struct qn_group *g);
+/** An incarnation of that seat that was heard of has ended. */
+bool qn_group_heard_end(const struct qn_group *g, qn_node_t node);
 void qn_group_forget_known(struct qn_group *g);
 
 /* ---- group_serve.c: a member that runs ----------------------------------- */

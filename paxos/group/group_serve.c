@@ -230,8 +230,8 @@ qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now)
     serve_when_reached(g);
     qn_waits_deliver(&g->proposals, now);
     qn_waits_deliver(&g->barriers, now);
+    g->applying = true; /* what the flush decides it may apply */
     (void)qn_driver_flush(g->driver, now);
-    g->applying = true;
     at = QN_MIN(at, qn_member_turn_end(g->member, now));
     tell_changes(g, now);
     g->applying = false;

@@ -110,6 +110,11 @@ int qn_group_member_make(struct qn_group *g)
 
 /* ---- what was heard of -------------------------------------------------- */
 
+static bool is_dead(const struct qn_group *g, qn_node_t node, uint64_t inc)
+{
+    return qn_liveness_check(g->commons, node, inc) == QN_LIVENESS_DEAD;
+}
+
 static struct qn_group_known *known(struct qn_group *g, qn_node_t node,
                                     uint64_t incarnation)
 {
@@ -122,6 +127,17 @@ static struct qn_group_known *known(struct qn_group *g, qn_node_t node,
     return NULL;
 }
 
+bool qn_group_heard_end(const struct qn_group *g, qn_node_t node)
+{
+    for (uint32_t i = 0; i < g->known_count; i++) {
+        const struct qn_member_peer *p = &g->known[i].peer;
+        if (p->node == node && is_dead(g, node, p->incarnation)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void qn_group_forget_known(struct qn_group *g)
 {
     for (uint32_t i = 0; i < g->known_count; i++) {
@@ -130,10 +146,32 @@ void qn_group_forget_known(struct qn_group *g)
     g->known_count = 0;
 }
 
+/* As long as the group has not begun, nothing is needed of those that came and
+ * ended. */
+static void forget_dead(struct qn_group *g)
+{
+    uint32_t n = 0;
+    if (g->step != QN_STEP_ASSEMBLE || g->begun || g->has_begin) {
+        return;
+    }
+    for (uint32_t i = 0; i < g->known_count; i++) {
+        const struct qn_member_peer *p = &g->known[i].peer;
+        if (is_dead(g, p->node, p->incarnation)) {
+            close(p->fd);
+        } else {
+            g->known[n++] = g->known[i];
+        }
+    }
+    g->known_count = n;
+}
+
 /* In the order of incarnations. */
 static int remember(struct qn_group *g, const struct qn_member_peer *p,
                     bool ended)
 {
+    if (g->known_count == QN_GROUP_KNOWN_MAX) {
+        forget_dead(g);
+    }
     uint32_t at = g->known_count;
     if (at == QN_GROUP_KNOWN_MAX) {
         return QN_EDQUOT;
@@ -179,11 +217,6 @@ int qn_group_acquaint(struct qn_group *g, const struct qn_member_peer *p,
 }
 
 /* ---- starting ------------------------------------------------------------ */
-
-static bool is_dead(const struct qn_group *g, qn_node_t node, uint64_t inc)
-{
-    return qn_liveness_check(g->commons, node, inc) == QN_LIVENESS_DEAD;
-}
 
 /* One that cannot be mapped is a peer that is not there: it introduces itself
  * later, or was damaged. */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/base/bits.h"
+#include "core/place/liveness.h"
 #include "paxos/group/group_internal.h"
 #include "tests/support/fds.h"
 #include "tests/support/test.h"
@@ -118,6 +119,19 @@ static uint64_t expect_alike(uint32_t n)
         cr_expect_eq(r.wrong, 0);
     }
     return most;
+}
+
+static int descriptors_of(uint32_t i)
+{
+    char path[64];
+    int count = 0;
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)w.process[i].pid);
+    DIR *d = opendir(path);
+    while (readdir(d) != NULL) {
+        count++;
+    }
+    closedir(d);
+    return count;
 }
 
 /* ---- a group ------------------------------------------------------------- */
@@ -244,6 +258,27 @@ CASE(a_group_whose_founder_ends_before_it_begins_is_founded_again)
     }
     propose_everywhere(3, 10);
     cr_expect_eq(expect_alike(3), 30);
+}
+
+/* Its child keeps the guests' connections open, and the listening socket. */
+CASE(a_child_keeps_no_founder_alive_that_has_ended)
+{
+    group_world_start(&w, 0);
+    (void)group_world_report(&w, 0);
+    const int alone = descriptors_of(0);
+    group_world_start(&w, 1);
+    while (descriptors_of(0) < alone + 2) { /* a connection, an outbox */
+        (void)group_world_report(&w, 0);
+    }
+    (void)group_world_fork(&w, 0);
+    const pid_t child = w.process[0].child;
+    group_world_kill(&w, 0);
+    group_world_start(&w, 0);
+    group_world_start(&w, 2);
+    for (uint32_t i = 0; i < 3; i++) {
+        group_world_wait(&w, i, serves, 0);
+    }
+    cr_expect_eq(kill(child, 0), 0, "it lives");
 }
 
 CASE(a_guest_that_ends_before_the_group_begins_is_replaced)
@@ -424,19 +459,6 @@ CASE(a_burst_of_barriers_is_taken_up_to_the_bound)
     group_world_wait(&w, 0, has_barriers, 3);
 }
 
-static int descriptors_of(uint32_t i)
-{
-    char path[64];
-    int count = 0;
-    snprintf(path, sizeof path, "/proc/%d/fd", (int)w.process[i].pid);
-    DIR *d = opendir(path);
-    while (readdir(d) != NULL) {
-        count++;
-    }
-    closedir(d);
-    return count;
-}
-
 /* By its other end; this waits for it. */
 static void expect_closed(int fd)
 {
@@ -508,6 +530,31 @@ CASE(a_guest_hears_of_256_incarnations_at_most)
     free(g);
 }
 
+CASE(a_group_that_has_not_begun_forgets_guests_that_have_ended)
+{
+    const int before = open_descriptors();
+    int fd;
+    struct qn_group *g = calloc(1, sizeof *g);
+    g->layout.nodes = 3;
+    g->incarnation = 1;
+    g->step = QN_STEP_ASSEMBLE;
+    cr_assert_eq(qn_commons_create(&g->commons, 3, 0, false, &fd), QN_OK);
+    cr_assert_eq(qn_commons_own(g->commons, 2), QN_OK);
+    for (uint32_t i = 2; i < 3 * QN_GROUP_KNOWN_MAX; i++) {
+        const struct qn_member_peer p = {
+            .node = 2, .incarnation = i, .fd = any_descriptor()};
+        cr_assert_eq(qn_liveness_begin(g->commons, 2, i), QN_OK);
+        cr_assert_eq(qn_group_acquaint(g, &p, false), QN_OK);
+        cr_assert_leq(g->known_count, QN_GROUP_KNOWN_MAX);
+        cr_assert_eq(g->known[g->known_count - 1].peer.incarnation, i);
+    }
+    cr_expect_leq(open_descriptors(), before + (int)QN_GROUP_KNOWN_MAX);
+    qn_group_forget_known(g);
+    qn_commons_destroy(g->commons);
+    cr_expect_eq(open_descriptors(), before);
+    free(g);
+}
+
 /* ---- a guest in its process ---------------------------------------------- */
 
 /* The child of a member has all of its descriptors: neither does it speak for
@@ -566,6 +613,43 @@ CASE(leaving_ends_what_waits_and_gives_all_back)
     cr_expect_eq(told[1], QN_EUNKNOWN);
     cr_expect_eq(open_descriptors(), before);
     qn_group_leave(NULL);
+}
+
+struct proposer {
+    struct qn_group *group;
+    int err[2]; /* of a proposal and of a barrier inside of apply */
+};
+
+static uint64_t propose_inside(void *ctx, const struct qn_group_command *c)
+{
+    struct proposer *p = ctx;
+    (void)c;
+    p->err[0] = qn_group_propose(p->group, "x", 1, LONG, done_once, NULL);
+    p->err[1] = qn_group_barrier(p->group, LONG, done_once, NULL);
+    return 0;
+}
+
+/* Alone, it decides and applies where the driver sends. */
+CASE(apply_may_propose_nothing)
+{
+    struct proposer p = {.err = {QN_OK, QN_OK}};
+    int told[2] = {0, 0};
+    w.opts.members = 1;
+    w.opts.service =
+        (struct qn_group_service){.apply = propose_inside, .ctx = &p};
+    cr_assert_eq(qn_group_join(&p.group, &w.opts), QN_OK);
+    int err = QN_EAGAIN;
+    while (err == QN_EAGAIN) {
+        cr_assert_geq(qn_group_turn(p.group), 0);
+        err = qn_group_propose(p.group, "abc", 3, LONG, done_once, told);
+    }
+    while (told[0] == 0) {
+        cr_assert_geq(qn_group_turn(p.group), 0);
+    }
+    cr_expect_eq(told[1], QN_OK);
+    cr_expect_eq(p.err[0], QN_EBUSY);
+    cr_expect_eq(p.err[1], QN_EBUSY);
+    qn_group_leave(p.group);
 }
 
 CASE(options_out_of_range_are_refused)
