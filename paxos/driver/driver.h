@@ -516,7 +516,13 @@ void qn_driver_lead(struct qn_driver *d, qn_node_t heir, qn_time_t now);
  * PROTOCOL.md 4.4). The order goes to the leader, whichever node that is, from
  * the next flush on, until the outcome is known: see `change` of the status. A
  * leader that is to be removed has another voter lead first. It may be given
- * again at any time, in any node: what is so already is done.
+ * again at any time, in any node: what is so already is done. And it is done
+ * for ever once this node has learned its entry, whatever follows.
+ *
+ * Only a vote can be taken away. Of a node without one that is so already: a
+ * newcomer lives on as it is. So does a later incarnation, if the voter had
+ * ended and began again while its entry was under way: its seat has no vote,
+ * and it may be added.
  *
  * @param c  Copied. Of a node that has ended the last incarnation is named.
  * @return QN_OK: it is pending; QN_EBUSY: another one is, here; QN_ENOSYS:

@@ -229,11 +229,37 @@ static void ask(struct qn_driver *d)
     }
 }
 
+/* The entry that the order is about, whatever entries have followed it: the
+ * seat may be another's by now, and the order must not be asked again. */
+static bool fulfils(const struct qn_ul_entry *e,
+                    const struct qn_driver_change *c)
+{
+    bool votes = (e->voters & qn_driver_bit(c->node)) != 0;
+    return e->kind == QN_UL_SEAT && e->voter == c->node && votes == c->votes &&
+           (votes ? e->voter_inc == c->inc : e->voter_inc >= c->inc);
+}
+
+void qn_driver_order_learn(struct qn_driver *d, uint32_t from)
+{
+    const struct qn_utility *u = qn_onepaxos_utility(d->machine);
+    struct qn_driver_order *o = &d->order;
+    QN_ASSERT(o->state == QN_CHANGE_PENDING);
+    for (uint32_t i = qn_utility_len(u); i-- > from;) {
+        const struct qn_ul_entry *e = qn_utility_entry(u, i);
+        if (e == NULL) { /* it was skipped, and so were those below */
+            o->begun = true;
+            break;
+        }
+        o->seen |= fulfils(e, &o->change);
+    }
+    o->ask_at = d->now; /* it may be done, or another node leads */
+}
+
 void qn_driver_order_look(struct qn_driver *d)
 {
     struct qn_driver_order *o = &d->order;
     QN_ASSERT(o->state == QN_CHANGE_PENDING);
-    if (is_so(d, &o->change)) {
+    if (o->seen || is_so(d, &o->change)) {
         end(o, QN_CHANGE_DONE, QN_OK);
     } else if (qn_driver_removed(d)) {
         end_open(o, QN_EREMOVED);
@@ -267,7 +293,7 @@ int qn_driver_change(struct qn_driver *d, const struct qn_driver_change *c,
     }
     qn_driver_time(d, now);
     answers_void(o);
-    o->begun = false;
+    o->begun = o->seen = false;
     o->change = *c;
     o->state = QN_CHANGE_PENDING;
     o->error = QN_ETIMEDOUT;

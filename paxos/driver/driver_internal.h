@@ -94,6 +94,7 @@ struct qn_driver_order {
     struct qn_driver_change change;
     enum qn_change_state state;
     int error;         /* PENDING: what it would end with now; else as it has */
+    bool seen;         /* its entry was learned: it is done, for ever */
     bool begun;        /* a leader has taken it, or a former one may have */
     bool refused;      /* by the leader, which owes answers to later questions:
                           it is asked no more */
@@ -312,6 +313,9 @@ bool qn_driver_acceptor_lives(const struct qn_driver *d);
 uint64_t qn_driver_in_sync(const struct qn_driver *d, uint64_t voters);
 
 /* ---- driver_change.c ----------------------------------------------------- */
+
+/** An order is pending, and the entries from that index on are new. */
+void qn_driver_order_learn(struct qn_driver *d, uint32_t from);
 
 /** An order is pending, and its time has come: is it done? Else the leader is
  *  asked. */

@@ -248,10 +248,10 @@ void qn_driver_roles(struct qn_driver *d)
     struct qn_ul_entry old = d->roles.cfg;
     bool begin = d->roles.ul_len == 0;
     QN_ASSERT(qn_utility_len(u) >= d->roles.ul_len);
-    d->roles.ul_len = qn_utility_len(u);
     if (d->order.state == QN_CHANGE_PENDING) {
-        d->order.ask_at = d->now; /* it may be done, or another node leads */
+        qn_driver_order_learn(d, d->roles.ul_len);
     }
+    d->roles.ul_len = qn_utility_len(u);
     if (e == NULL || (!begin && e->index == old.index)) {
         return;
     }

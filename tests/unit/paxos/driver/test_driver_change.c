@@ -444,6 +444,92 @@ Test(driver_change, another_heir_is_told_if_the_first_does_not_lead)
     world_end(w);
 }
 
+/* Node 1 has asked, and takes no turn until the voters are these. */
+static void asks_and_stops(struct world *w, qn_node_t node, bool votes,
+                           uint64_t then)
+{
+    cr_assert_eq(world_order_of(w, 1, node, votes), QN_OK);
+    world_rounds(w, 1);
+    w->member[1].stopped = true;
+    for (int r = 0; r < 5000 && world_status(w, 2).voters != then; r++) {
+        world_rounds(w, 1);
+    }
+    cr_assert_eq(world_status(w, 2).voters, then);
+}
+
+/* It resumes: its order is done, and is not asked again. */
+static void done_though(struct world *w, uint64_t voters)
+{
+    uint32_t entries = w->member[2].driver->roles.ul_len;
+    w->member[1].stopped = false;
+    world_ordered(w, 1, voters);
+    world_rounds(w, 1000);
+    cr_assert_eq(w->member[2].driver->roles.ul_len, entries);
+    world_go_on(w);
+    world_end(w);
+}
+
+Test(driver_change, a_voter_that_came_and_went_is_not_ordered_again)
+{
+    struct world *w = voters(3);
+    world_restart(w, 3);
+    world_go_on(w);
+    asks_and_stops(w, 3, true, 15);
+    cr_assert_eq(world_order_of(w, 2, 3, false), QN_OK);
+    world_ordered(w, 2, 7);
+    world_lose(w, 3);
+    done_though(w, 7);
+}
+
+Test(driver_change, a_voter_that_went_is_gone_though_its_seat_is_taken)
+{
+    struct world *w = voters(4);
+    asks_and_stops(w, 3, false, 7);
+    world_rounds(w, 20);
+    world_lose(w, 3);
+    world_restart(w, 3);
+    world_rounds(w, 1000);
+    cr_assert_eq(world_order_of(w, 2, 3, true), QN_OK);
+    world_ordered(w, 2, 15);
+    done_though(w, 15);
+}
+
+Test(driver_change, the_entry_of_another_incarnation_does_not_end_an_order)
+{
+    struct world *w = voters(3);
+    world_restart(w, 3);
+    world_go_on(w);
+    struct qn_driver_change c = world_change(w, 3, true);
+    c.inc += 100;
+    cr_assert_eq(world_order(w, 1, &c), QN_OK);
+    w->member[1].stopped = true;
+    cr_assert_eq(world_order_of(w, 2, 3, true), QN_OK);
+    world_ordered(w, 2, 15);
+    cr_assert_eq(world_order_of(w, 2, 3, false), QN_OK);
+    world_ordered(w, 2, 7);
+    w->member[1].stopped = false;
+    world_rounds(w, 1000);
+    cr_assert_eq(world_status(w, 1).change, QN_CHANGE_PENDING);
+    world_end(w);
+}
+
+/* Its entry may be one that no member keeps. */
+Test(driver_change, with_entries_skipped_the_outcome_of_an_order_is_unknown)
+{
+    struct world *w = voters(3);
+    struct qn_driver_change c = {.node = 3, .inc = 300, .votes = true};
+    struct qn_driver *d = w->member[1].driver;
+    cr_assert_eq(world_order(w, 1, &c), QN_OK);
+    qn_driver_order_learn(d, 0);
+    cr_assert_not(d->order.begun);
+    ((struct qn_utility *)qn_onepaxos_utility(d->machine))->lo++;
+    qn_driver_order_learn(d, 0);
+    cr_assert(d->order.begun);
+    waits(w, QN_DRIVER_ORDER_MAX + QN_S);
+    unknown(w, 1, QN_EAGAIN);
+    world_end(w);
+}
+
 Test(driver_change, nothing_of_an_order_is_left_when_its_member_ends)
 {
     struct world *w = voters(3);
