@@ -63,9 +63,9 @@ struct qn_leader {
     qn_time_t fill_at;       /* the next slot not before */
     struct qn_flow flow;     /* while it leads */
     bool want_stamp;         /* fill a slot even with no command */
-    uint64_t removed; /* mask: commands that are queued of these are dropped */
-    uint64_t told;    /* mask: a removed member that still sends has heard of it
-                       */
+    uint64_t removed; /* mask: commands that are queued of these are dropped,
+                         and those that live are to be told; or */
+    uint64_t told;    /* ... have been */
     bool begun; /* memory acceptor: the oldest batch has its stamp, and a part
                    of it is in the ring */
     struct qn_session seen[QN_NODES_MAX]; /* applied, in the log or queued */

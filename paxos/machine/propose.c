@@ -100,8 +100,8 @@ static void redirect(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to)
     m->redirect.leader_inc = p->cfg.leader_inc;
 }
 
-/** A removed member that still sends has missed its entry, which begins no
- *  epoch, so that nothing else tells it: it gets the log, once. */
+/** Of a removed member, that its membership has ended: its entry begins no
+ * epoch, so if that is lost nothing else tells it. It gets the log, once. */
 static void tell(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to)
 {
     struct qn_refbuf *b = (p->leader.told & QN_BIT(to)) == 0
@@ -116,15 +116,29 @@ static void tell(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to)
     }
 }
 
+static bool is_removed(const struct qn_onepaxos *p, qn_node_t n)
+{
+    return p->incarnation[n] <= p->change.ended[n];
+}
+
 /** What is queued of removed members goes, but for a batch of which a part is
- *  in the ring: that one is decided. */
-static void forget(struct qn_onepaxos *p)
+ *  in the ring: that one is decided. Those that live may wait for it, and are
+ *  told. */
+static void forget(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_leader *l = &p->leader;
-    while (l->removed != 0 && !l->begun) {
-        qn_node_t n = (qn_node_t)__builtin_ctzll(l->removed);
-        l->removed &= l->removed - 1;
+    for (uint64_t left = l->begun ? 0 : l->removed; left != 0;
+         left &= left - 1) {
+        qn_node_t n = (qn_node_t)__builtin_ctzll(left);
         qn_queue_drop(&l->queue, n, p->change.ended[n]);
+        bool hears = l->role == QN_ACTIVE && is_removed(p, n) &&
+                     (p->alive & QN_BIT(n)) != 0;
+        if (hears) {
+            tell(p, t, n);
+        }
+        if (!hears || (l->told & QN_BIT(n)) != 0) {
+            l->removed &= ~QN_BIT(n);
+        }
     }
 }
 
@@ -135,7 +149,7 @@ int qn_propose_on_request(struct qn_onepaxos *p, struct qn_step *t,
                           qn_node_t from, const struct qn_msg *m)
 {
     struct qn_wants w;
-    if (p->incarnation[from] <= p->change.ended[from]) {
+    if (is_removed(p, from)) {
         tell(p, t, from);
         return QN_OK;
     }
@@ -449,7 +463,7 @@ void qn_propose_fill(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_leader *l = &p->leader;
     enum next next;
-    forget(p);
+    forget(p, t);
     ask_again(p, t);
     while ((next = look(p, t->now)) != NOTHING && t->now >= l->fill_at &&
            qn_step_room(t) > ROOM_KEPT) {

@@ -270,8 +270,9 @@ void cluster_lead(struct cluster *c, qn_node_t node)
 void cluster_seat(struct cluster *c, qn_node_t node, qn_node_t peer, bool votes,
                   bool forced)
 {
-    const struct qn_input in = {.kind = QN_IN_SEAT,
-                                .seat = {peer, votes, forced}};
+    const struct qn_input in = {
+        .kind = QN_IN_SEAT,
+        .seat = {.node = peer, .votes = votes, .forced = forced}};
     cluster_step(c, node, &in);
 }
 

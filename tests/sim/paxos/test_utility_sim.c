@@ -597,7 +597,8 @@ static const uint64_t near[QN_MUTANT_COUNT] = {[QN_MUTANT_U_COUNT] = 2581,
                                                [QN_MUTANT_U_OWN_ENTRY] = 657,
                                                [QN_MUTANT_U_DIFFERENCE] = 3828,
                                                [QN_MUTANT_U_SEAT_TAKEN] = 846,
-                                               [QN_MUTANT_U_LATE_RECORD] = 9947};
+                                               [QN_MUTANT_U_LATE_RECORD] =
+                                                   9947};
 
 Test(utility_sim, every_defect_is_found, .timeout = 300)
 {

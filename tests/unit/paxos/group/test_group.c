@@ -84,7 +84,9 @@ static bool has_copies(const struct group_world_report *r, uint64_t n)
 static void start_all(uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        group_world_start(&w, i);
+        if (w.process[i].pid == 0) {
+            group_world_start(&w, i);
+        }
     }
     for (uint32_t i = 0; i < n; i++) {
         group_world_wait(&w, i, serves, 0);
@@ -387,20 +389,36 @@ CASE(a_stopped_member_holds_up_no_guest)
     cr_expect_eq(expect_alike(3), 20);
 }
 
+/* Kill two of three, the leader with them. @return the one that is left, which
+ * does not lead: one that had been suspected meanwhile may have lost its role
+ * to it, and then both come back. */
+static uint32_t leave_a_follower(void)
+{
+    for (;;) {
+        const uint32_t leader =
+            at_seat(group_world_report(&w, 0).status.leader);
+        const uint32_t last = (leader + 1) % 3, other = (leader + 2) % 3;
+        group_world_kill(&w, other);
+        group_world_kill(&w, leader);
+        const struct group_world_report r = group_world_report(&w, last);
+        if (r.status.leader != r.status.seat) {
+            return last;
+        }
+        start_all(3);
+    }
+}
+
 /* A follower alone cannot lead: what it proposes has no outcome, and then it
  * takes nothing more, until another member is back. */
 CASE(without_a_majority_proposals_end_as_unknown_and_then_are_refused)
 {
     start_all(3);
-    const uint32_t leader = at_seat(group_world_report(&w, 0).status.leader);
-    const uint32_t last = (leader + 1) % 3, other = (leader + 2) % 3;
-    group_world_kill(&w, other);
-    group_world_kill(&w, leader);
+    const uint32_t last = leave_a_follower();
     group_world_propose_once(&w, last, 8, 1);
     group_world_wait(&w, last, has_unknown, 1);
     group_world_propose_once(&w, last, 8, 1);
     cr_expect_eq(group_world_report(&w, last).last, QN_ENOQUORUM);
-    group_world_start(&w, other);
+    group_world_start(&w, (last + 1) % 3);
     group_world_wait(&w, last, has_commands, 1);
     group_world_propose(&w, last, 10, LONG);
     group_world_wait(&w, last, has_ended, 11);
