@@ -172,6 +172,7 @@ static int found(struct qn_group *g)
     err = err == QN_OK ? doorbells_make(g) : err;
     g->self = 0;
     err = err == QN_OK ? qn_group_member_make(g) : err;
+    QN_ASSERT(err != QN_OK || g->incarnation == QN_GROUP_FOUNDER);
     err = err == QN_OK ? qn_rendezvous_seat(g->rendezvous, 0) : err;
     err = err == QN_OK ? listen_at(g) : err;
     if (err != QN_OK) {
@@ -376,7 +377,7 @@ static int meet(struct qn_group *g, qn_time_t now)
 static bool founder_ended(struct qn_group *g)
 {
     struct qn_group_link *l = link_to(g, 0);
-    if (l == NULL || !qn_group_heard_end(g, 0)) {
+    if (l == NULL || !qn_group_founder_ended(g)) {
         return l == NULL;
     }
     qn_group_link_hear(g, l); /* BEGIN may be its last word */

@@ -19,6 +19,8 @@
 /** Connections of guests and members at once; a further guest is turned away
  *  and comes again. */
 #define QN_GROUP_LINKS_MAX 128u
+/** Incarnation of the process that has made the commons: the first one. */
+#define QN_GROUP_FOUNDER   1u
 /** Incarnations that a guest hears of before it starts, its own not counted. */
 #define QN_GROUP_KNOWN_MAX 256u
 
@@ -173,8 +175,8 @@ int qn_group_acquaint(struct qn_group *g, const struct qn_member_peer *p,
 int qn_group_assemble_turn(struct qn_group *g);
 /** The group has begun before. */
 int qn_group_start_later(struct qn_group *g);
-/** An incarnation of that seat that was heard of has ended. */
-bool qn_group_heard_end(const struct qn_group *g, qn_node_t node);
+/** Of seat 0, as its liveness word says. */
+bool qn_group_founder_ended(const struct qn_group *g);
 void qn_group_forget_known(struct qn_group *g);
 
 /* ---- group_serve.c: a member that runs ----------------------------------- */

@@ -127,15 +127,9 @@ static struct qn_group_known *known(struct qn_group *g, qn_node_t node,
     return NULL;
 }
 
-bool qn_group_heard_end(const struct qn_group *g, qn_node_t node)
+bool qn_group_founder_ended(const struct qn_group *g)
 {
-    for (uint32_t i = 0; i < g->known_count; i++) {
-        const struct qn_member_peer *p = &g->known[i].peer;
-        if (p->node == node && is_dead(g, node, p->incarnation)) {
-            return true;
-        }
-    }
-    return false;
+    return is_dead(g, 0, QN_GROUP_FOUNDER);
 }
 
 void qn_group_forget_known(struct qn_group *g)
