@@ -299,7 +299,8 @@ static void seats(struct sim *s, uint64_t seed)
     if (!c->in_memory || seed % 5 != 3) {
         return;
     }
-    c->nodes = 1 + (uint32_t)(sim_aside(&x) % 7);
+    c->nodes = 2 + (uint32_t)(sim_aside(&x) % 6);
+    c->nodes = seed % 7 == 3 ? 1 : c->nodes;
     c->voters = 1 | (sim_aside(&x) & (QN_BIT(c->nodes) - 1));
     s->faults &= ~(1u << FAULT_LOST);
     if (c->nodes > 1) {
