@@ -44,7 +44,7 @@ void *qn_alloc_lines(const struct qn_alloc *a, size_t bytes);
 void qn_alloc_free(const struct qn_alloc *a, void *p);
 void qn_alloc_free_lines(const struct qn_alloc *a, void *p);
 
-/** Beside its own bytes each block of a limited allocator takes so many, which
+/** Bytes that each block of a limited allocator takes beside its own; they
  *  count, too. */
 #define QN_ALLOC_LIMIT_HEAD 16u
 

@@ -36,7 +36,7 @@ struct qn_commit_said {
 struct qn_commit_shared {
     qn_a64 failed; /* nodes that have failed */
     qn_a64 total;  /* commands of the turn; 0: not known yet */
-    qn_a64 ended;  /* nodes that have applied so many */
+    qn_a64 ended;  /* nodes that have applied `total` */
     /* Read after the turn. */
     struct qn_commit_said said[QN_NODES_MAX];
     uint64_t elapsed_ns; /* the proposer's, of the measured operations */

@@ -1,6 +1,6 @@
 /*
  * The proposer decides when it is over: it says how many commands there were,
- * and each node that has applied so many counts itself. A node goes on until
+ * and each node that has applied them all counts itself. A node goes on until
  * all have, so that the others find what they lack. Nodes that sleep are rung.
  */
 #include "loadgen/commit/commit_node.h"

@@ -166,7 +166,7 @@ struct qn_group_status {
     uint32_t leader;
     uint64_t epoch;     /* grows with each change of roles */
     uint64_t failovers; /* that this incarnation has seen */
-    uint32_t deaths;    /* so many more at once are survived */
+    uint32_t deaths;    /* that the group survives at once, from now on */
     bool halted;        /* what was decided is lost with members that have
                            ended */
     uint64_t applied;   /* slots <= it are applied here, */

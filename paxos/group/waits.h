@@ -58,7 +58,7 @@ int qn_waits_init(struct qn_waits *w, uint32_t max, size_t bytes_max, int late);
 /** Nothing is told. */
 void qn_waits_fini(struct qn_waits *w);
 
-/** One more of so many bytes fits. If nothing else waits, one of any size. */
+/** One more of `bytes` bytes fits. If nothing else waits, one of any size. */
 bool qn_waits_room(const struct qn_waits *w, size_t bytes);
 
 /** There is room, and `number` is not below that of the last one. */

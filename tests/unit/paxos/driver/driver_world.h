@@ -188,7 +188,7 @@ bool world_in_sync(const struct world *w, qn_node_t i);
 
 /* Voters that come and go. Memory acceptor. */
 
-/** A group of those voters, in so many seats, has begun. */
+/** A group of `nodes` seats with these voters has begun. */
 struct world *world_seats(uint32_t nodes, uint64_t voters);
 /** The present incarnation of a node is to be a voter, or is removed. */
 struct qn_driver_change world_change(const struct world *w, qn_node_t node,

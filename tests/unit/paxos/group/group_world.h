@@ -51,7 +51,7 @@ struct group_world {
     struct group_world_process process[GROUP_WORLD_MAX];
 };
 
-/** A folder and a name in it, and default options for so many members. */
+/** A folder and a name in it, and default options for `members` members. */
 void group_world_begin(struct group_world *w, uint32_t members);
 /** All processes are killed, and the folder is removed. */
 void group_world_end(struct group_world *w);
@@ -65,8 +65,8 @@ void group_world_leave(struct group_world *w, uint32_t i);
 /** SIGSTOP or SIGCONT. */
 void group_world_stop(struct group_world *w, uint32_t i, bool stop);
 
-/** It has so many commands more to propose, with that timeout (ns), as fast as
- *  they are taken. */
+/** Process `i` is to propose `n` commands more, with that timeout (ns), as fast
+ *  as they are taken. */
 void group_world_propose(struct group_world *w, uint32_t i, uint64_t n,
                          uint64_t timeout);
 /** It proposes once, and does not try again. */

@@ -15,8 +15,8 @@
 
 enum { SEATS = 5 }; /* of most groups here */
 
-/* Our own posix_fallocate stands before the library's, to run out of memory on
- * demand: after so many calls; negative: never. */
+/* Our own posix_fallocate stands before the library's, to run out of memory
+ * after this number of calls; negative: never. */
 static _Thread_local int refuse_after = -1;
 
 int posix_fallocate(int fd, off_t offset, off_t len)
