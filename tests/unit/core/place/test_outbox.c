@@ -10,47 +10,14 @@
 #include <unistd.h>
 
 #include "core/base/err.h"
+#include "outbox_world.h"
 #include "tests/support/fds.h"
 #include "tests/support/test.h"
-
-#define LANE 5000u /* bytes: not a multiple of a page */
-
-static struct qn_outbox_opts opts(bool shared)
-{
-    return (struct qn_outbox_opts){.node = 1,
-                                   .nodes = 3,
-                                   .incarnation = 7,
-                                   .lane_bytes = LANE,
-                                   .numa_node = -1,
-                                   .shared = shared};
-}
-
-static struct qn_outbox *make(bool shared)
-{
-    struct qn_outbox *o = NULL;
-    struct qn_outbox_opts w = opts(shared);
-    cr_assert_eq(qn_outbox_create(&o, &w), QN_OK);
-    return o;
-}
-
-/* Our own posix_fallocate stands before the library's, to run out of memory on
- * demand. */
-static int refuse; /* errno to give, or 0 */
-
-int posix_fallocate(int fd, off_t offset, off_t len)
-{
-    if (refuse != 0) {
-        int err = refuse;
-        refuse = err == EINTR ? 0 : err;
-        return err;
-    }
-    return fallocate(fd, 0, offset, len) == 0 ? 0 : errno;
-}
 
 Test(outbox, is_zero_and_writable_for_its_owner)
 {
     for (int shared = 0; shared < 2; shared++) {
-        struct qn_outbox *o = make(shared);
+        struct qn_outbox *o = outbox_make(shared);
         cr_assert_eq(qn_outbox_incarnation(o), 7);
         cr_assert_eq(qn_outbox_fd(o) >= 0, shared);
         for (qn_node_t peer = 0; peer < 3; peer += 2) {
@@ -66,14 +33,14 @@ Test(outbox, is_zero_and_writable_for_its_owner)
         cr_assert_eq(qn_load(&qn_outbox_doorbell(o)->epoch, QN_RELAXED), 0);
         cr_assert_eq(qn_load(&qn_outbox_state(o)->applied, QN_RELAXED), 0);
         cr_assert_eq(qn_load(&qn_outbox_state(o)->voted, QN_RELAXED),
-                     UINT64_MAX, "before anybody knows");
+                     UINT64_MAX, "before a vote");
         qn_outbox_destroy(o);
     }
 }
 
 Test(outbox, lanes_do_not_overlap)
 {
-    struct qn_outbox *o = make(true);
+    struct qn_outbox *o = outbox_make(true);
     uint8_t *lane[4] = {qn_outbox_lane(o, 0, QN_LANE_DIRECT),
                         qn_outbox_lane(o, 0, QN_LANE_TREE),
                         qn_outbox_lane(o, 2, QN_LANE_DIRECT),
@@ -95,8 +62,8 @@ Test(outbox, lanes_do_not_overlap)
 /* The first two lie where they lie without the others, to the first peer. */
 Test(outbox, a_pair_has_up_to_eight_lanes)
 {
-    struct qn_outbox *o, *seen, *two = make(true);
-    struct qn_outbox_opts w = opts(true);
+    struct qn_outbox *o, *seen, *two = outbox_make(true);
+    struct qn_outbox_opts w = outbox_opts(true);
     for (w.lanes = QN_LANES; w.lanes <= QN_LANES_MAX; w.lanes++) {
         cr_assert_eq(qn_outbox_create(&o, &w), QN_OK);
         for (uint32_t i = 0; i < 2 * w.lanes; i++) {
@@ -131,7 +98,7 @@ Test(outbox, a_pair_has_up_to_eight_lanes)
 Test(outbox, a_group_of_one_and_of_the_maximum)
 {
     struct qn_outbox *o;
-    struct qn_outbox_opts w = opts(true);
+    struct qn_outbox_opts w = outbox_opts(true);
     w.node = 0;
     w.nodes = 1;
     cr_assert_eq(qn_outbox_create(&o, &w), QN_OK);
@@ -148,7 +115,7 @@ Test(outbox, a_group_of_one_and_of_the_maximum)
 Test(outbox, without_lanes_the_rest_is_as_ever)
 {
     struct qn_outbox *o, *seen;
-    struct qn_outbox_opts w = opts(true);
+    struct qn_outbox_opts w = outbox_opts(true);
     w.lane_bytes = 0;
     w.ring_bytes = 4096;
     cr_assert_eq(qn_outbox_create(&o, &w), QN_OK);
@@ -164,7 +131,7 @@ Test(outbox, without_lanes_the_rest_is_as_ever)
 Test(outbox, refuses_options_out_of_range)
 {
     for (int i = 0; i < 7; i++) {
-        struct qn_outbox_opts w = opts(true);
+        struct qn_outbox_opts w = outbox_opts(true);
         struct qn_outbox *o = NULL;
         switch (i) {
         case 0:
@@ -195,9 +162,9 @@ Test(outbox, refuses_options_out_of_range)
 
 Test(outbox, what_the_owner_writes_its_peer_reads)
 {
-    struct qn_outbox *own = make(true);
+    struct qn_outbox *own = outbox_make(true);
     struct qn_outbox *seen;
-    struct qn_outbox_opts w = opts(true);
+    struct qn_outbox_opts w = outbox_opts(true);
     cr_assert_eq(qn_outbox_map(&seen, qn_outbox_fd(own), &w), QN_OK);
     memcpy(qn_outbox_lane(own, 2, QN_LANE_TREE), "hello", 6);
     qn_store(&qn_outbox_state(own)->applied, 42, QN_RELEASE);
@@ -213,47 +180,23 @@ Test(outbox, what_the_owner_writes_its_peer_reads)
 
 Test(outbox, a_mapped_one_cannot_be_stored_to, .signal = SIGSEGV)
 {
-    struct qn_outbox *own = make(true);
+    struct qn_outbox *own = outbox_make(true);
     struct qn_outbox *seen;
-    struct qn_outbox_opts w = opts(true);
+    struct qn_outbox_opts w = outbox_opts(true);
     cr_assert_eq(qn_outbox_map(&seen, qn_outbox_fd(own), &w), QN_OK);
     /* The sanitizers' own handlers would turn the signal into an exit. */
     signal(SIGSEGV, SIG_DFL);
     *(uint8_t *)qn_outbox_lane(seen, 2, QN_LANE_TREE) = 1;
 }
 
-/* All ways for a process that has the descriptor; a bit for each that works. */
-static int ways_to_write(int fd, size_t bytes)
-{
-    int ways = 0;
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    int again = open(path, O_RDWR);
-    for (int i = 0; i < 2; i++) {
-        int with = i == 0 ? fd : again;
-        ways |= mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, with,
-                     0) != MAP_FAILED;
-        void *at = mmap(NULL, bytes, PROT_READ, MAP_SHARED, with, 0);
-        ways |= 2 * (mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0);
-        ways |= 4 * (pwrite(with, "x", 1, 0) >= 0);
-        ways |= 8 * (ftruncate(with, 0) == 0);
-        ways |= 16 * (ftruncate(with, (off_t)bytes * 2) == 0);
-        ways |=
-            32 * (fallocate(with, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-                            4096) == 0);
-        ways |= 64 * (madvise(at, bytes, MADV_REMOVE) == 0);
-    }
-    return ways;
-}
-
 Test(outbox, a_peer_process_has_no_way_to_write)
 {
-    struct qn_outbox *own = make(true);
+    struct qn_outbox *own = outbox_make(true);
     int fd = qn_outbox_fd(own);
     size_t bytes = qn_outbox_bytes(own);
     pid_t pid = fork();
     if (pid == 0) {
-        _exit(ways_to_write(fd, bytes));
+        _exit(outbox_ways_to_write(fd, bytes));
     }
     int status;
     cr_assert_eq(waitpid(pid, &status, 0), pid);
@@ -265,11 +208,11 @@ Test(outbox, a_peer_process_has_no_way_to_write)
 
 Test(outbox, is_allocated_in_full)
 {
-    struct qn_outbox *o = make(true);
+    struct qn_outbox *o = outbox_make(true);
     struct stat st;
     cr_assert_eq(fstat(qn_outbox_fd(o), &st), 0);
     cr_assert_geq((size_t)st.st_blocks * 512, qn_outbox_bytes(o));
-    struct qn_outbox_opts w = opts(true);
+    struct qn_outbox_opts w = outbox_opts(true);
     cr_assert_eq(qn_outbox_bytes_fixed(&w), qn_outbox_bytes(o));
     qn_outbox_destroy(o);
 }
@@ -280,8 +223,8 @@ Test(outbox, lack_of_memory_is_an_error_at_start_and_leaves_nothing)
     int before = open_descriptors();
     for (size_t i = 0; i < 3; i++) {
         struct qn_outbox *o = NULL;
-        struct qn_outbox_opts w = opts(true);
-        refuse = reasons[i];
+        struct qn_outbox_opts w = outbox_opts(true);
+        outbox_refuse = reasons[i];
         cr_assert_eq(qn_outbox_create(&o, &w), QN_ENOMEM);
         cr_assert_eq(o, NULL);
     }
@@ -290,16 +233,16 @@ Test(outbox, lack_of_memory_is_an_error_at_start_and_leaves_nothing)
 
 Test(outbox, a_signal_during_allocation_is_no_error)
 {
-    refuse = EINTR;
-    qn_outbox_destroy(make(true));
-    cr_assert_eq(refuse, 0);
+    outbox_refuse = EINTR;
+    qn_outbox_destroy(outbox_make(true));
+    cr_assert_eq(outbox_refuse, 0);
 }
 
 Test(outbox, homing_is_a_wish)
 {
     static const int reader[3] = {0, -1, 999};
     struct qn_outbox *o;
-    struct qn_outbox_opts w = opts(true);
+    struct qn_outbox_opts w = outbox_opts(true);
     w.reader_numa_node = reader;
     for (int numa = -1; numa < 5000; numa += 1667) {
         w.numa_node = numa;
@@ -314,9 +257,9 @@ Test(outbox, homing_is_a_wish)
 
 Test(outbox, of_another_life_is_stale)
 {
-    struct qn_outbox *own = make(true);
+    struct qn_outbox *own = outbox_make(true);
     struct qn_outbox *seen = NULL;
-    struct qn_outbox_opts w = opts(true);
+    struct qn_outbox_opts w = outbox_opts(true);
     w.incarnation = 8;
     cr_assert_eq(qn_outbox_map(&seen, qn_outbox_fd(own), &w), QN_ESTALE);
     w.incarnation = 0;
@@ -327,10 +270,10 @@ Test(outbox, of_another_life_is_stale)
 
 Test(outbox, of_another_shape_is_corrupt)
 {
-    struct qn_outbox *own = make(true);
+    struct qn_outbox *own = outbox_make(true);
     for (int i = 0; i < 4; i++) {
         struct qn_outbox *seen = NULL;
-        struct qn_outbox_opts w = opts(true);
+        struct qn_outbox_opts w = outbox_opts(true);
         w.ring_bytes = i == 3 ? 1 : 0;
         w.node = i == 0 ? 2 : w.node;
         w.nodes = i == 1 ? 4 : w.nodes;
@@ -345,7 +288,7 @@ Test(outbox, of_another_shape_is_corrupt)
 /* A copy of a good outbox with the byte at `damage` changed, and `seals`. */
 static int forge(size_t damage, int seals)
 {
-    struct qn_outbox *good = make(true);
+    struct qn_outbox *good = outbox_make(true);
     size_t bytes = qn_outbox_bytes(good);
     int fd = memfd_create("forged", MFD_ALLOW_SEALING);
     const uint8_t *from = (const uint8_t *)qn_outbox_doorbell(good) - 64;
@@ -364,7 +307,7 @@ static int forge(size_t damage, int seals)
 static int map_forged(size_t damage, int seals)
 {
     struct qn_outbox *seen = NULL;
-    struct qn_outbox_opts w = opts(true);
+    struct qn_outbox_opts w = outbox_opts(true);
     int fd = forge(damage, seals);
     int err = qn_outbox_map(&seen, fd, &w);
     qn_outbox_destroy(seen);
@@ -398,7 +341,7 @@ Test(outbox, each_missing_seal_is_found)
 Test(outbox, what_is_no_memfd_is_refused)
 {
     struct qn_outbox *seen = NULL;
-    struct qn_outbox_opts w = opts(true);
+    struct qn_outbox_opts w = outbox_opts(true);
     int fd = open("/dev/zero", O_RDONLY);
     cr_assert_eq(qn_outbox_map(&seen, fd, &w), QN_EPERM);
     close(fd);
@@ -408,184 +351,12 @@ Test(outbox, what_is_no_memfd_is_refused)
 Test(outbox, a_wrong_size_is_found)
 {
     struct qn_outbox *seen = NULL;
-    struct qn_outbox_opts w = opts(true);
+    struct qn_outbox_opts w = outbox_opts(true);
     int fd = memfd_create("short", MFD_ALLOW_SEALING);
     cr_assert_eq(ftruncate(fd, 4096), 0);
     fcntl(fd, F_ADD_SEALS, SEALS_BUT_LAST | F_SEAL_SEAL);
     cr_assert_eq(qn_outbox_map(&seen, fd, &w), QN_ECORRUPT);
     close(fd);
-}
-
-/* -------------------------------------------------------------- the ring -- */
-
-#define RING ((size_t)1 << 30)
-
-static struct qn_outbox *make_ring(bool shared)
-{
-    struct qn_outbox *o = NULL;
-    struct qn_outbox_opts w = opts(shared);
-    w.ring_bytes = RING;
-    cr_assert_eq(qn_outbox_create(&o, &w), QN_OK);
-    return o;
-}
-
-static size_t allocated(const struct qn_outbox *o)
-{
-    struct stat st;
-    cr_assert_eq(fstat(qn_outbox_fd(o), &st), 0);
-    return (size_t)st.st_blocks * 512;
-}
-
-Test(outbox, without_a_ring_there_is_none)
-{
-    for (int shared = 0; shared < 2; shared++) {
-        struct qn_outbox *o = make(shared);
-        cr_assert_eq(qn_outbox_region(o, QN_REGION_RING), NULL);
-        cr_assert_eq(qn_outbox_grow(o, QN_REGION_RING, 0), QN_OK);
-        cr_assert_eq(qn_outbox_grow(o, QN_REGION_RING, 1), QN_ENOMEM);
-        qn_outbox_destroy(o);
-    }
-}
-
-Test(outbox, a_ring_takes_address_space_and_no_memory)
-{
-    struct qn_outbox *o = make_ring(true);
-    struct qn_outbox_opts w = opts(true);
-    size_t fixed = qn_outbox_bytes_fixed(&w);
-    uint8_t *ring = qn_outbox_region(o, QN_REGION_RING);
-    cr_assert_eq(qn_outbox_bytes(o), fixed + RING);
-    cr_assert_eq(allocated(o), fixed);
-    cr_assert_eq((uintptr_t)ring % 4096, 0);
-    cr_assert_geq(ring, (uint8_t *)qn_outbox_lane(o, 2, QN_LANE_TREE) + LANE);
-    cr_assert_eq(ring, (uint8_t *)qn_outbox_doorbell(o) - 64 + fixed);
-    qn_outbox_destroy(o);
-}
-
-Test(outbox, a_ring_grows_in_place)
-{
-    static const size_t step[] = {1, 4096, 4097, 100000, (size_t)1 << 21};
-    for (int shared = 0; shared < 2; shared++) {
-        struct qn_outbox *o = make_ring(shared);
-        uint8_t *ring = qn_outbox_region(o, QN_REGION_RING);
-        size_t fixed = shared ? allocated(o) : 0;
-        size_t had = 0;
-        for (size_t i = 0; i < 5; i++) {
-            cr_assert_eq(qn_outbox_grow(o, QN_REGION_RING, step[i]), QN_OK);
-            size_t have = qn_load(&qn_outbox_state(o)->ring, QN_ACQUIRE);
-            cr_assert(have >= step[i] && have < step[i] + 4096);
-            cr_assert(!shared || allocated(o) == fixed + have);
-            for (size_t at = 0; at < have; at++) {
-                cr_assert_eq(ring[at], at < had ? 7 : 0, "byte %zu", at);
-            }
-            memset(ring, 7, have);
-            cr_assert_eq(qn_outbox_grow(o, QN_REGION_RING, step[i] / 2), QN_OK);
-            cr_assert_eq(qn_load(&qn_outbox_state(o)->ring, QN_ACQUIRE), have,
-                         "it does not shrink");
-            had = have;
-        }
-        cr_assert_eq(qn_outbox_region(o, QN_REGION_RING), ring);
-        qn_outbox_destroy(o);
-    }
-}
-
-Test(outbox, who_mapped_it_before_sees_what_has_grown)
-{
-    struct qn_outbox *own = make_ring(true);
-    struct qn_outbox *seen;
-    struct qn_outbox_opts w = opts(true);
-    w.ring_bytes = RING;
-    cr_assert_eq(qn_outbox_map(&seen, qn_outbox_fd(own), &w), QN_OK);
-    cr_assert_eq(qn_load(&qn_outbox_state(seen)->ring, QN_ACQUIRE), 0);
-    cr_assert_eq(qn_outbox_grow(own, QN_REGION_RING, 100000), QN_OK);
-    memset(qn_outbox_region(own, QN_REGION_RING), 3, 100000);
-    cr_assert_geq(qn_load(&qn_outbox_state(seen)->ring, QN_ACQUIRE), 100000);
-    const uint8_t *ring = qn_outbox_region(seen, QN_REGION_RING);
-    cr_assert(ring[0] == 3 && ring[99999] == 3);
-    qn_outbox_destroy(seen);
-    qn_outbox_destroy(own);
-}
-
-Test(outbox, a_ring_that_gets_no_memory_stays_as_it_was)
-{
-    static const int reasons[] = {ENOSPC, ENOMEM, EFBIG};
-    struct qn_outbox *o = make_ring(true);
-    cr_assert_eq(qn_outbox_grow(o, QN_REGION_RING, 8192), QN_OK);
-    memset(qn_outbox_region(o, QN_REGION_RING), 7, 8192);
-    size_t had = allocated(o);
-    for (size_t i = 0; i < 3; i++) {
-        refuse = reasons[i];
-        cr_assert_eq(qn_outbox_grow(o, QN_REGION_RING, 16384), QN_ENOMEM);
-        cr_assert_eq(qn_outbox_grow(o, QN_REGION_RING, 8192), QN_OK,
-                     "needs nothing");
-    }
-    refuse = 0;
-    cr_assert_eq(qn_outbox_grow(o, QN_REGION_RING, RING + 1), QN_ENOMEM);
-    cr_assert_eq(qn_load(&qn_outbox_state(o)->ring, QN_ACQUIRE), 8192);
-    cr_assert_eq(allocated(o), had);
-    cr_assert_eq(((uint8_t *)qn_outbox_region(o, QN_REGION_RING))[8191], 7);
-    refuse = EINTR;
-    cr_assert_eq(qn_outbox_grow(o, QN_REGION_RING, 16384), QN_OK,
-                 "later there is some");
-    memset(qn_outbox_region(o, QN_REGION_RING), 7, 16384);
-    qn_outbox_destroy(o);
-}
-
-Test(outbox, an_arena_grows_behind_the_ring)
-{
-    struct qn_outbox_opts w = opts(true);
-    struct qn_outbox *o;
-    w.ring_bytes = RING - 1; /* in whole pages all the same */
-    w.arena_bytes = RING;
-    cr_assert_eq(qn_outbox_create(&o, &w), QN_OK);
-    uint8_t *ring = qn_outbox_region(o, QN_REGION_RING);
-    uint8_t *arena = qn_outbox_region(o, QN_REGION_ARENA);
-    cr_assert_eq(arena, ring + RING);
-    size_t fixed = allocated(o);
-    cr_assert_eq(qn_outbox_grow(o, QN_REGION_ARENA, 8000), QN_OK);
-    memset(arena, 5, 8000);
-    cr_assert_eq(allocated(o), fixed + 8192);
-    cr_assert_eq(qn_load(&qn_outbox_state(o)->ring, QN_ACQUIRE), 0);
-    cr_assert_eq(qn_outbox_grow(o, QN_REGION_ARENA, RING + 1), QN_ENOMEM);
-    w.arena_bytes = RING / 2;
-    struct qn_outbox *seen = NULL;
-    cr_assert_eq(qn_outbox_map(&seen, qn_outbox_fd(o), &w), QN_ECORRUPT);
-    w.arena_bytes = RING;
-    cr_assert_eq(qn_outbox_map(&seen, qn_outbox_fd(o), &w), QN_OK);
-    cr_assert_eq(((uint8_t *)qn_outbox_region(seen, QN_REGION_ARENA))[7999], 5);
-    qn_outbox_destroy(seen);
-    qn_outbox_destroy(o);
-    w.arena_bytes = QN_RING_BYTES_MAX + 1;
-    cr_assert_eq(qn_outbox_create(&o, &w), QN_EINVAL);
-}
-
-Test(outbox, a_private_ring_gets_no_more_than_was_asked_for, .signal = SIGSEGV)
-{
-    struct qn_outbox *o = make_ring(false);
-    uint8_t *ring = qn_outbox_region(o, QN_REGION_RING);
-    cr_assert_eq(qn_outbox_grow(o, QN_REGION_RING, RING + 1), QN_ENOMEM);
-    cr_assert_eq(qn_outbox_grow(o, QN_REGION_RING, 8192), QN_OK);
-    memset(ring, 7, 8192);
-    signal(SIGSEGV, SIG_DFL);
-    ring[8192] = 7;
-}
-
-Test(outbox, a_peer_process_has_no_way_to_write_a_ring)
-{
-    struct qn_outbox *own = make_ring(true);
-    cr_assert_eq(qn_outbox_grow(own, QN_REGION_RING, 8192), QN_OK);
-    memset(qn_outbox_region(own, QN_REGION_RING), 7, 8192);
-    int fd = qn_outbox_fd(own);
-    size_t bytes = qn_outbox_bytes(own);
-    pid_t pid = fork();
-    if (pid == 0) {
-        _exit(ways_to_write(fd, bytes));
-    }
-    int status;
-    cr_assert_eq(waitpid(pid, &status, 0), pid);
-    cr_assert(WIFEXITED(status));
-    cr_assert_eq(WEXITSTATUS(status), 0, "ways %d", WEXITSTATUS(status));
-    cr_assert_eq(((uint8_t *)qn_outbox_region(own, QN_REGION_RING))[8191], 7);
-    qn_outbox_destroy(own);
 }
 
 static void *use_alias(void *arg)
@@ -599,7 +370,7 @@ static void *use_alias(void *arg)
 Test(outbox, an_alias_shares_the_memory_in_either_order, .timeout = 10)
 {
     for (int own_first = 0; own_first < 2; own_first++) {
-        struct qn_outbox *own = make(false);
+        struct qn_outbox *own = outbox_make(false);
         struct qn_outbox *keep;
         struct qn_outbox *view;
         pthread_t thread;
@@ -621,164 +392,4 @@ Test(outbox, an_alias_shares_the_memory_in_either_order, .timeout = 10)
 Test(outbox, destroying_nothing_is_fine)
 {
     qn_outbox_destroy(NULL);
-}
-
-/* ---- seats --------------------------------------------------------------- */
-
-#define LANES_TO_A_SEAT (2 * (size_t)8192) /* two of LANE, in whole pages */
-
-static struct qn_outbox *make_seats(bool shared, uint64_t seats)
-{
-    struct qn_outbox *o = NULL;
-    struct qn_outbox_opts w = opts(shared);
-    w.nodes = QN_NODES_MAX;
-    w.seats = seats;
-    cr_assert_eq(qn_outbox_create(&o, &w), QN_OK);
-    cr_assert(!shared || allocated(o) == qn_outbox_bytes_fixed(&w));
-    return o;
-}
-
-Test(outbox, a_vacant_seat_takes_address_space_and_no_memory)
-{
-    struct qn_outbox *all = make_seats(true, 0);
-    struct qn_outbox *three = make_seats(true, 7);
-    cr_assert_eq(qn_outbox_bytes(all), qn_outbox_bytes(three));
-    cr_assert_eq(allocated(all) - allocated(three),
-                 (QN_NODES_MAX - 3) * LANES_TO_A_SEAT);
-    struct qn_outbox *alone = make_seats(true, 1u << 1); /* its own */
-    cr_assert_eq(allocated(three) - allocated(alone), 2 * LANES_TO_A_SEAT);
-    qn_outbox_destroy(alone);
-    qn_outbox_destroy(three);
-    qn_outbox_destroy(all);
-}
-
-/* Each in turn, last one first; the others stay as they were. */
-Test(outbox, a_seat_is_taken_in_place)
-{
-    for (int shared = 0; shared < 2; shared++) {
-        struct qn_outbox *o = make_seats(shared, 5);
-        struct qn_outbox_opts w = opts(shared);
-        struct qn_outbox *seen = NULL;
-        size_t had = shared ? allocated(o) : 0;
-        w.nodes = QN_NODES_MAX; /* a reader need not know the seats */
-        cr_assert_eq(shared ? qn_outbox_map(&seen, qn_outbox_fd(o), &w)
-                            : qn_outbox_alias(&seen, o),
-                     QN_OK);
-        for (qn_node_t i = QN_NODES_MAX - 1; i > 1; i--) {
-            size_t more = i == 2 ? 0 : LANES_TO_A_SEAT; /* it has one */
-            cr_assert_eq(qn_outbox_seated(seen, i), i == 2);
-            cr_assert_eq(qn_outbox_seat(o, i), QN_OK);
-            cr_assert_eq(qn_outbox_seat(o, i), QN_OK);
-            cr_assert(qn_outbox_seated(seen, i));
-            cr_assert(!shared || allocated(o) == had + more);
-            had += more;
-            memset(qn_outbox_lane(o, i, QN_LANE_DIRECT), (int)i, LANE);
-            memset(qn_outbox_lane(o, i, QN_LANE_TREE), (int)i + 100, LANE);
-        }
-        for (qn_node_t i = 2; i < QN_NODES_MAX; i++) {
-            const uint8_t *direct = qn_outbox_lane(seen, i, QN_LANE_DIRECT);
-            const uint8_t *tree = qn_outbox_lane(seen, i, QN_LANE_TREE);
-            cr_assert(direct[0] == i && direct[LANE - 1] == i, "%u", i);
-            cr_assert(tree[0] == i + 100 && tree[LANE - 1] == i + 100);
-        }
-        qn_outbox_destroy(seen);
-        qn_outbox_destroy(o);
-    }
-}
-
-Test(outbox, a_seat_without_memory_stays_vacant)
-{
-    struct qn_outbox *o = make_seats(true, 3);
-    size_t had = allocated(o);
-    refuse = ENOSPC;
-    cr_assert_eq(qn_outbox_seat(o, 9), QN_ENOMEM);
-    refuse = 0;
-    cr_assert_eq(allocated(o), had);
-    cr_assert_not(qn_outbox_seated(o, 9));
-    cr_assert_eq(qn_outbox_seat(o, 9), QN_OK);
-    cr_assert_eq(allocated(o), had + LANES_TO_A_SEAT);
-    qn_outbox_destroy(o);
-    struct qn_outbox_opts w = opts(true);
-    w.seats = 1u << 3; /* there are three nodes */
-    cr_assert_eq(qn_outbox_create(&o, &w), QN_EINVAL);
-}
-
-/* A group of three that may grow to 64. */
-Test(outbox, a_capacity_of_64_costs_three_members_no_lanes)
-{
-    size_t fixed[2];
-    for (int i = 0; i < 2; i++) {
-        struct qn_outbox_opts w = opts(true);
-        w.nodes = i == 0 ? 3 : QN_NODES_MAX;
-        w.seats = 7;
-        fixed[i] = 3 * qn_outbox_bytes_fixed(&w);
-    }
-    cr_assert_eq(fixed[0], fixed[1]);
-}
-
-/* ---- queuepairs ---------------------------------------------------------- */
-
-/* A transport that notes what it is opened on, and fails at the n-th. */
-static struct qn_qp_opts opened_on[QN_LANES_MAX];
-static struct qn_qp ends[QN_LANES_MAX];
-static uint32_t opens, closes, fails_at;
-
-static void fake_close(struct qn_qp *qp)
-{
-    cr_assert(qp >= ends && qp < ends + QN_LANES_MAX);
-    closes++;
-}
-
-static int fake_open(struct qn_qp **out, const struct qn_qp_opts *o)
-{
-    static const struct qn_qp_ops ops = {.close = fake_close};
-    if (opens == fails_at) {
-        return QN_ENOMEM;
-    }
-    opened_on[opens] = *o;
-    ends[opens].ops = &ops;
-    *out = &ends[opens++];
-    return QN_OK;
-}
-
-static int connect_three(struct qn_qp **qp, struct qn_outbox *own,
-                         struct qn_outbox *peer)
-{
-    static const struct qn_transport fake = {.open = fake_open};
-    const struct qn_outbox_connect_opts o = {
-        .transport = &fake,
-        .own = own,
-        .peer = peer,
-        .lanes = 3,
-        .each = {.cells = 64, .self = 1, .peer = 2}};
-    opens = closes = 0;
-    return qn_outbox_connect(qp, &o);
-}
-
-Test(outbox, queuepairs_lie_in_the_lanes_of_both)
-{
-    struct qn_outbox_opts w = opts(false);
-    struct qn_outbox *own, *peer;
-    struct qn_qp *qp[3] = {&ends[3], &ends[3], &ends[3]};
-    w.lanes = 3;
-    cr_assert_eq(qn_outbox_create(&own, &w), QN_OK);
-    w.node = 2;
-    w.incarnation = 9;
-    cr_assert_eq(qn_outbox_create(&peer, &w), QN_OK);
-    fails_at = 3;
-    cr_assert_eq(connect_three(qp, own, peer), QN_OK);
-    for (uint32_t l = 0; l < 3; l++) {
-        const struct qn_qp_opts *o = &opened_on[l];
-        cr_assert(qp[l] == &ends[l] && o->lane == (enum qn_lane)l);
-        cr_assert(o->tx == qn_outbox_lane(own, 2, (enum qn_lane)l));
-        cr_assert(o->rx == qn_outbox_lane(peer, 1, (enum qn_lane)l));
-        cr_assert(o->self_inc == 7 && o->peer_inc == 9);
-        cr_assert(o->self == 1 && o->peer == 2 && o->cells == 64);
-    }
-    fails_at = 2;
-    cr_assert_eq(connect_three(qp, own, peer), QN_ENOMEM);
-    cr_assert_eq(closes, 2, "those that were open");
-    cr_assert(qp[0] == NULL && qp[1] == NULL && qp[2] == NULL);
-    qn_outbox_destroy(own);
-    qn_outbox_destroy(peer);
 }
