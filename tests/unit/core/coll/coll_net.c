@@ -256,3 +256,22 @@ struct qn_qp *coll_qp(struct coll_net *net, qn_node_t from, qn_node_t to)
     cr_assert_not_null(net->node[from].qp[to]);
     return net->node[from].qp[to];
 }
+
+uint64_t coll_contribution(qn_node_t v, uint32_t k)
+{
+    return (uint64_t)(v + 1) * 1000003u + (uint64_t)k * k * 7919u;
+}
+
+static void compose(void *into, const void *from, uint32_t count)
+{
+    uint64_t *f = into;
+    const uint64_t *g = from;
+    for (uint32_t i = 0; i < 2 * count; i += 2) {
+        f[i + 1] = f[i + 1] * g[i] + g[i + 1];
+        f[i] *= g[i];
+    }
+}
+
+static const uint64_t identity[2] = {1, 0};
+const struct qn_operator coll_maps = {
+    .combine = compose, .neutral = identity, .bytes = 16};

@@ -93,4 +93,11 @@ struct qn_view coll_next_view(struct coll_net *net, const qn_node_t *order,
 /** The end of `from` in the channel to `to`. */
 struct qn_qp *coll_qp(struct coll_net *net, qn_node_t from, qn_node_t to);
 
+/** What node `v` contributes to operation `k`. */
+uint64_t coll_contribution(qn_node_t v, uint32_t k);
+
+/** x -> a*x + b, one after the other: associative, and no order but one is
+ *  right. Two words each. */
+extern const struct qn_operator coll_maps;
+
 #endif
