@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/bits.h"
 #include "core/base/err.h"
 #include "tests/support/test.h"
 #include "tests/unit/core/coll/coll_net.h"

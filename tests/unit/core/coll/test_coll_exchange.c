@@ -1,6 +1,7 @@
 /* All-reductions by one message from each to each. */
 #include <string.h>
 
+#include "core/base/bits.h"
 #include "core/base/err.h"
 #include "tests/support/test.h"
 #include "tests/unit/core/coll/coll_net.h"
