@@ -42,14 +42,15 @@ static unsigned left, failed; /* own commands without an end */
 
 /* ---- the service --------------------------------------------------------- */
 
-static uint64_t apply(void *ctx, const struct qn_group_command *c)
+static int apply(void *ctx, const struct qn_group_command *c, uint64_t *result)
 {
     struct add a = {0, 0};
     (void)ctx;
     if (c->len == sizeof a) {
         memcpy(&a, c->bytes, sizeof a);
     }
-    return now.value[a.counter % COUNTERS] += a.by;
+    *result = now.value[a.counter % COUNTERS] += a.by;
+    return QN_OK;
 }
 
 static int begin(void *ctx)

@@ -75,9 +75,12 @@ struct qn_group_command {
  *  apply, begin, next, end, read, finish, install and abandon are needed with
  *  more than one member. */
 struct qn_group_service {
-    /** @return what the proposal's callback gets at the member that has
-     *  proposed it. */
-    uint64_t (*apply)(void *ctx, const struct qn_group_command *c);
+    /** @param result  What the proposal's callback gets at the member that has
+     *  proposed it; 0 at first.
+     *  @return QN_OK; QN_ENOMEM: nothing has changed, it is asked again, for a
+     *  second; others: this member's state is lost, and it fetches another
+     *  one's. A command that no member can apply stops the group. */
+    int (*apply)(void *ctx, const struct qn_group_command *c, uint64_t *result);
 
     /** The state as it is now will be given to another member, in parts; `end`
      *  is called once for each `begin` that returned QN_OK. Unless
@@ -155,7 +158,8 @@ enum qn_group_phase {
 };
 
 /** As of the last turn. Masks are of seats. But for phase and err all is 0
- *  while QN_GROUP_MEETING. */
+ *  while QN_GROUP_MEETING, and all but what has ended it when QN_GROUP_ENDED.
+ */
 struct qn_group_status {
     enum qn_group_phase phase;
     int err; /* of QN_GROUP_ENDED */
@@ -172,6 +176,12 @@ struct qn_group_status {
     uint64_t applied;   /* slots <= it are applied here, */
     uint64_t decided;   /* ... and decided, as far as known here */
     uint64_t commands;  /* applied by this incarnation */
+    uint64_t failed;    /* slot of the last command that `apply` has failed at
+                           here; 0: none, */
+    int failed_err;     /* ... with this error */
+    bool lost;          /* so this member has no state: it waits for one */
+    bool stopped;       /* and no member has one behind that slot: the group
+                           does not go on */
     uint64_t proposals; /* under way */
     uint64_t snapshots_given, snapshots_installed;
 };
@@ -216,8 +226,9 @@ int qn_group_fd(const struct qn_group *g);
  *         only leaving is left: QN_EINVAL: refused (another application,
  *         version or transport); QN_ENOSYS: the members, or the kernel, speak
  *         another version; QN_EBUSY: all seats are taken, or this thread is a
- *         member of another group; QN_EMFILE; QN_ENOMEM; QN_EIO. QN_EPERM: in
- *         a forked child.
+ *         member of another group; QN_EMFILE; QN_ENOMEM; QN_EIO; QN_EAPPLY:
+ *         `apply` has failed again, after a state was fetched. QN_EPERM: in a
+ *         forked child.
  */
 int qn_group_turn(struct qn_group *g);
 

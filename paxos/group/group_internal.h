@@ -74,6 +74,8 @@ struct qn_group {
 
     enum qn_group_step step;
     int err;
+    uint64_t failed_slot; /* of an apply that has ended it */
+    int failed_err;
     char why[QN_GROUP_WHY_MAX];
     qn_time_t retry_at, deadline; /* of the step */
     struct qn_rendezvous *rendezvous;

@@ -11,6 +11,7 @@
  * that is about to be replaced, and its result would be of no use.
  */
 #include <assert.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "core/base/assert.h"
@@ -24,9 +25,10 @@ static_assert(QN_GROUP_CUT_BYTES <= QN_STATE_TRANSFER_CONTENT, "a part fits");
 
 /* ---- the service --------------------------------------------------------- */
 
-static uint32_t on_apply(void *ctx, const struct qn_applied *a)
+static int on_apply(void *ctx, const struct qn_applied *a, uint32_t *work)
 {
     struct qn_group *g = ctx;
+    uint64_t result = 0;
     const struct qn_group_command c = {.bytes = a->bytes.data,
                                        .len = a->bytes.len,
                                        .slot = a->slot,
@@ -35,12 +37,16 @@ static uint32_t on_apply(void *ctx, const struct qn_applied *a)
                                        .incarnation = a->origin_inc,
                                        .number = a->seq,
                                        .mine = a->mine};
-    uint64_t result = g->o.service.apply(g->o.service.ctx, &c);
+    int err = g->o.service.apply(g->o.service.ctx, &c, &result);
+    if (err != QN_OK) {
+        return err;
+    }
     g->commands++;
     if (a->mine) {
         qn_waits_result(&g->proposals, a->seq, result);
     }
-    return (uint32_t)(1 + a->bytes.len / BYTES_OF_WORK);
+    *work = (uint32_t)(1 + a->bytes.len / BYTES_OF_WORK);
+    return QN_OK;
 }
 
 static void on_applied(void *ctx, qn_slot_t slot, uint64_t stamp_ms)
@@ -60,7 +66,7 @@ static void on_peer_message(void *ctx, qn_node_t from, struct qn_slice bytes)
 
 struct qn_service qn_group_driver_service(struct qn_group *g)
 {
-    return (struct qn_service){.apply = on_apply,
+    return (struct qn_service){.try_apply = on_apply,
                                .applied = on_applied,
                                .on_peer_message = on_peer_message,
                                .ctx = g};
@@ -71,6 +77,11 @@ struct qn_service qn_group_driver_service(struct qn_group *g)
 static bool is_complete(void *ctx)
 {
     return ((const struct qn_group *)ctx)->complete;
+}
+
+static const struct qn_apply_failure *failure(const struct qn_group *g)
+{
+    return qn_driver_apply_failure(g->driver);
 }
 
 static int cut_begin(void *ctx, qn_slot_t position)
@@ -182,6 +193,9 @@ static void barriers_end(struct qn_group *g)
 
 static void serve_when_reached(struct qn_group *g)
 {
+    if (!qn_apply_failure_whole(failure(g))) {
+        g->complete = g->catches_up = g->serving = false;
+    }
     if (g->serving || !g->complete) {
         return;
     }
@@ -219,6 +233,17 @@ static void tell_changes(struct qn_group *g, qn_time_t now)
     }
 }
 
+static void end_for_apply(struct qn_group *g)
+{
+    const struct qn_apply_failure f = *failure(g);
+    char why[QN_GROUP_WHY_MAX];
+    snprintf(why, sizeof why, "the command in slot %llu cannot be applied: %s",
+             (unsigned long long)f.slot, qn_strerror(f.error));
+    g->failed_slot = f.slot;
+    g->failed_err = f.error;
+    (void)qn_group_fail(g, f.ended, why);
+}
+
 qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now)
 {
     g->applying = true;
@@ -235,6 +260,10 @@ qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now)
     at = QN_MIN(at, qn_member_turn_end(g->member, now));
     tell_changes(g, now);
     g->applying = false;
+    if (failure(g)->phase == QN_APPLY_ENDED) {
+        end_for_apply(g);
+        return QN_TIME_NEVER;
+    }
     at = QN_MIN(at, qn_driver_deadline(g->driver));
     at = QN_MIN(at, qn_waits_next(&g->proposals));
     at = QN_MIN(at, qn_waits_next(&g->barriers));
@@ -378,6 +407,10 @@ static void status_of_member(const struct qn_group *g,
     out->applied = d.applied;
     out->decided = d.decided_hi;
     out->commands = g->commands;
+    out->failed = failure(g)->slot;
+    out->failed_err = failure(g)->error;
+    out->lost = !qn_apply_failure_whole(failure(g));
+    out->stopped = failure(g)->phase == QN_APPLY_STOPPED;
     out->proposals = qn_waits_open(&g->proposals);
     out->snapshots_given = t.given;
     out->snapshots_installed = t.joined;
@@ -389,6 +422,8 @@ void qn_group_status(const struct qn_group *g, struct qn_group_status *out)
     if (g->step == QN_STEP_FAILED) {
         out->phase = QN_GROUP_ENDED;
         out->err = g->err;
+        out->failed = g->failed_slot;
+        out->failed_err = g->failed_err;
     } else if (g->driver != NULL && g->process == getpid()) {
         status_of_member(g, out);
     }

@@ -25,11 +25,11 @@ static void on_needed(void *ctx, qn_slot_t slot)
     struct qn_state_transfer_status st;
     QN_ASSERT(m->transfer != NULL);
     qn_state_transfer_status(m->transfer, &st);
-    if (!st.joining) {
+    if (!st.joining && !st.gave_up) {
         m->state.lags(m->state.ctx, slot);
+        m->again = true;
     }
     qn_state_transfer_begin(m->transfer, slot, qn_clock_now());
-    m->again = true;
 }
 
 struct qn_driver_snapshots qn_member_snapshots(struct qn_member *m)

@@ -23,6 +23,7 @@ enum order_kind {
     ORDER_BARRIER,
     ORDER_REPORT,
     ORDER_LEAVE,
+    ORDER_FAIL,
     ORDER_FORK
 };
 
@@ -45,13 +46,21 @@ static struct member {
     uint64_t results; /* of the own apply, not told yet: what they must be */
     uint64_t expected[1 << 16];
     uint64_t told;
+    int fail_err;       /* of `apply`, */
+    uint64_t fail_left; /* ... so often more */
 } me;
 
-static uint64_t on_apply(void *ctx, const struct qn_group_command *c)
+static int on_apply(void *ctx, const struct qn_group_command *c,
+                    uint64_t *result)
 {
     struct member *m = ctx;
     const uint8_t *b = c->bytes;
     uint64_t h = m->state.digest;
+    if (m->fail_left > 0) {
+        m->fail_left--;
+        m->r.failed++;
+        return m->fail_err;
+    }
     for (size_t i = 0; i < c->len; i += 1 + c->len / 64) {
         h = (h ^ b[i]) * 1099511628211u;
     }
@@ -61,7 +70,8 @@ static uint64_t on_apply(void *ctx, const struct qn_group_command *c)
     if (c->mine) {
         m->expected[m->results++ & 0xffff] = m->state.digest;
     }
-    return m->state.digest;
+    *result = m->state.digest;
+    return QN_OK;
 }
 
 static int on_begin(void *ctx)
@@ -219,6 +229,10 @@ static bool obey(struct member *m, int control)
         m->r.state = m->state;
         snprintf(m->r.why, sizeof m->r.why, "%s", qn_group_why(m->group));
         QN_ASSERT(write(control, &m->r, sizeof m->r) == sizeof m->r);
+        break;
+    case ORDER_FAIL:
+        m->fail_err = (int)(int64_t)o.n;
+        m->fail_left = o.timeout;
         break;
     case ORDER_FORK:
         obey_fork(m, control);
@@ -397,6 +411,13 @@ void group_world_propose_once(struct group_world *w, uint32_t i, size_t bytes,
 void group_world_barrier(struct group_world *w, uint32_t i, uint64_t n)
 {
     order(w, i, &(struct order){.kind = ORDER_BARRIER, .n = n});
+}
+
+void group_world_fail(struct group_world *w, uint32_t i, int err, uint64_t n)
+{
+    const struct order o = {
+        .kind = ORDER_FAIL, .n = (uint64_t)(int64_t)err, .timeout = n};
+    order(w, i, &o);
 }
 
 int group_world_fork(struct group_world *w, uint32_t i)

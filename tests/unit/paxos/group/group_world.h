@@ -33,6 +33,7 @@ struct group_world_report {
     uint64_t asked, applied, unknown, refused; /* own proposals */
     uint64_t wrong;    /* results that are not those of the own apply */
     uint64_t barriers; /* that ended well */
+    uint64_t failed;   /* applies that were told to fail */
     int turn;          /* what the last one returned */
     int last;          /* what the last propose returned */
     enum qn_group_reason reason;
@@ -73,6 +74,8 @@ void group_world_propose(struct group_world *w, uint32_t i, uint64_t n,
 void group_world_propose_once(struct group_world *w, uint32_t i, size_t bytes,
                               uint64_t timeout);
 void group_world_barrier(struct group_world *w, uint32_t i, uint64_t n);
+/** Its next `n` applies return that error. */
+void group_world_fail(struct group_world *w, uint32_t i, int err, uint64_t n);
 /** It forks a child, which has all descriptors and says what calls return. */
 int group_world_fork(struct group_world *w, uint32_t i);
 

@@ -592,9 +592,10 @@ CASE(a_forked_child_is_no_member)
     cr_expect_eq(kill(child, 0), 0, "it lives");
 }
 
-static uint64_t add(void *ctx, const struct qn_group_command *c)
+static int add(void *ctx, const struct qn_group_command *c, uint64_t *result)
 {
-    return *(uint64_t *)ctx += c->len;
+    *result = *(uint64_t *)ctx += c->len;
+    return QN_OK;
 }
 
 static void done_once(void *ctx, int err, uint64_t result)
@@ -638,13 +639,15 @@ struct proposer {
     int err[2]; /* of a proposal and of a barrier inside of apply */
 };
 
-static uint64_t propose_inside(void *ctx, const struct qn_group_command *c)
+static int propose_inside(void *ctx, const struct qn_group_command *c,
+                          uint64_t *result)
 {
     struct proposer *p = ctx;
     (void)c;
     p->err[0] = qn_group_propose(p->group, "x", 1, LONG, done_once, NULL);
     p->err[1] = qn_group_barrier(p->group, LONG, done_once, NULL);
-    return 0;
+    *result = 0;
+    return QN_OK;
 }
 
 /* Alone, it decides and applies where the driver sends. */

@@ -1,0 +1,152 @@
+/*
+ * A service whose `apply` fails, in processes that keep one state
+ * (group_world.h): what waits for memory is applied, a state that is lost is
+ * replaced, and a member that fails again ends.
+ */
+#include "paxos/group/group.h"
+
+#include <string.h>
+
+#include "core/base/err.h"
+#include "tests/support/test.h"
+#include "tests/unit/paxos/group/group_world.h"
+
+enum { MEMBERS = 3 };
+
+#define LONG ((uint64_t)60 * 1000000000)
+
+static struct group_world w;
+
+static bool serves(const struct group_world_report *r, uint64_t arg)
+{
+    (void)arg;
+    return r->status.phase == QN_GROUP_SERVING;
+}
+
+static bool has_ended(const struct group_world_report *r, uint64_t n)
+{
+    return r->applied + r->unknown == n;
+}
+
+static bool has_commands(const struct group_world_report *r, uint64_t n)
+{
+    return r->state.commands == n;
+}
+
+static bool has_failed(const struct group_world_report *r, uint64_t n)
+{
+    return r->failed >= n;
+}
+
+static bool is_over(uint32_t i)
+{
+    return group_world_report(&w, i).status.phase == QN_GROUP_ENDED;
+}
+
+static void init(void)
+{
+    group_world_begin(&w, MEMBERS);
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        group_world_start(&w, i);
+    }
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        group_world_wait(&w, i, serves, 0);
+    }
+}
+
+static void fini(void)
+{
+    group_world_end(&w);
+}
+
+#define CASE(name)                                                             \
+    Test(group_apply, name, .init = init, .fini = fini, .timeout = 100)
+
+/* Process i is the leader, or is not. */
+static uint32_t process_that(bool leads)
+{
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        const struct qn_group_status s = group_world_report(&w, i).status;
+        if ((s.leader == s.seat) == leads) {
+            return i;
+        }
+    }
+    cr_assert(false, "there is none");
+    return 0;
+}
+
+static void all_have(uint64_t commands)
+{
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        group_world_wait(&w, i, has_commands, commands);
+        const struct group_world_report r = group_world_report(&w, i);
+        cr_expect_eq(r.state.digest, group_world_report(&w, 0).state.digest);
+        cr_expect_eq(r.wrong, 0);
+        cr_expect_not(r.status.lost);
+    }
+}
+
+CASE(what_waits_for_memory_is_applied_once)
+{
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        group_world_fail(&w, i, QN_ENOMEM, 3);
+        group_world_propose(&w, i, 50, LONG);
+    }
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        group_world_wait(&w, i, has_ended, 50);
+        const struct group_world_report r = group_world_report(&w, i);
+        cr_expect_eq(r.applied, 50);
+        cr_expect_eq(r.failed, 3);
+        cr_expect_eq(r.status.snapshots_installed, 0);
+    }
+    all_have(150);
+}
+
+static void a_state_is_replaced(bool leader)
+{
+    const uint32_t i = process_that(leader), other = (i + 1) % MEMBERS;
+    group_world_fail(&w, i, QN_EIO, 1);
+    group_world_propose(&w, other, 100, LONG);
+    group_world_wait(&w, other, has_ended, 100);
+    group_world_wait(&w, i, has_failed, 1);
+    group_world_wait(&w, i, serves, 0);
+    const struct group_world_report r = group_world_report(&w, i);
+    cr_expect_eq(r.failed, 1);
+    cr_expect_neq(r.status.failed, 0);
+    cr_expect_eq(r.status.failed_err, QN_EIO);
+    cr_expect_eq(r.status.snapshots_installed, 1);
+    all_have(100);
+    group_world_propose(&w, i, 10, LONG);
+    group_world_wait(&w, i, has_ended, 10);
+    all_have(110);
+}
+
+CASE(a_state_that_is_lost_is_replaced)
+{
+    a_state_is_replaced(false);
+}
+
+CASE(the_leader_may_lose_its_state)
+{
+    a_state_is_replaced(true);
+}
+
+CASE(a_member_that_fails_again_ends_and_says_why)
+{
+    const uint32_t i = process_that(false), other = (i + 1) % MEMBERS;
+    group_world_fail(&w, i, QN_EIO, UINT64_MAX);
+    for (uint64_t n = 10; !is_over(i); n += 10) {
+        group_world_propose(&w, other, 10, LONG);
+        group_world_wait(&w, other, has_ended, n);
+    }
+    const struct group_world_report r = group_world_report(&w, i);
+    cr_expect_eq(r.status.err, QN_EAPPLY);
+    cr_expect_eq(r.turn, QN_EAPPLY);
+    cr_expect_neq(r.status.failed, 0);
+    cr_expect_eq(r.status.failed_err, QN_EIO);
+    cr_expect_not_null(strstr(r.why, "cannot be applied"), "%s", r.why);
+    group_world_kill(&w, i);
+    group_world_start(&w, i); /* another service in its seat */
+    group_world_wait(&w, i, serves, 0);
+    all_have(group_world_report(&w, other).state.commands);
+}
