@@ -26,12 +26,15 @@
 struct qn_replica_spec {
     const struct qn_config *config; /* kept; checked, nothing left automatic */
     qn_node_t self;
-    uint32_t nodes;
+    uint32_t nodes;                  /* seats, taken or vacant */
+    uint64_t seats;                  /* mask: taken, its own among them. Lanes
+                                        to these are there from the beginning */
     uint64_t incarnation;            /* its own, never 0 */
     bool first;                      /* an initial member of the group */
     int control;                     /* see qn_control_next */
-    int listen_shared[QN_NODES_MAX]; /* listening. TCP: one each, with
-                                  SO_REUSEPORT; Unix: one in all places */
+    int listen_shared[QN_NODES_MAX]; /* listening. TCP: one for each seat, with
+                                  SO_REUSEPORT; Unix: one in all places; -1:
+                                  none, in a group of a former build */
     /* Unix socket, connections placed near (kvs/listen/fd_passing.h): */
     int pass_from[QN_NODES_MAX]; /* of each; -1: none */
     int pass_to[QN_NODES_MAX];

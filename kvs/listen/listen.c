@@ -176,7 +176,7 @@ static bool is_shared(const struct qn_listen *l, int fd)
 int qn_listen_pass(struct qn_listen *l)
 {
     int err = QN_OK;
-    for (qn_node_t i = 0; err == QN_OK && i < l->config->replicas; i++) {
+    for (qn_node_t i = 0; err == QN_OK && i < qn_config_seats(l->config); i++) {
         if (is_unix(l) && (l->pass_from[i] < 0 || l->pass_to[i] < 0)) {
             qn_listen_close_one(&l->pass_from[i]);
             qn_listen_close_one(&l->pass_to[i]);
@@ -219,7 +219,7 @@ int qn_listen_own(struct qn_listen *l, qn_node_t node, char *why, size_t cap)
 
 void qn_listen_keep_only(struct qn_listen *l, qn_node_t node)
 {
-    for (qn_node_t i = 0; i < l->config->replicas; i++) {
+    for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
         if (i != node) {
             qn_listen_close_one(&l->own[i]);
         }

@@ -4,14 +4,14 @@
 /**
  * The listening sockets of a server. Its supervisor makes and keeps them.
  *
- * TCP: one socket per replica on the shared address, all with SO_REUSEPORT, so
+ * TCP: one socket per seat on the shared address, all with SO_REUSEPORT, so
  * that the kernel spreads connections over them; and one per replica on the
  * replica's own port. The shared sockets are bound in the order of ids, so a
- * socket's index in its group is its replica's id. All replicas hold them, so
- * none is closed, and no queue is reset, while any replica runs
- * (kvs/server/server_accept.h). Unix: one socket at PATH that all replicas
- * accept from, and one per replica at PATH.i. Accepted TCP connections inherit
- * no-delay and keep-alive.
+ * socket's index in its group is its replica's id. All replicas hold them, also
+ * those of vacant seats, so none is opened or closed, and no queue is reset,
+ * while any replica runs, whichever come and go (kvs/server/server_accept.h).
+ * Unix: one socket at PATH that all replicas accept from, and one per replica
+ * at PATH.i. Accepted TCP connections inherit no-delay and keep-alive.
  *
  * SO_REUSEPORT would let a second server of the same user share the address
  * silently. Two measures prevent that: a lock, held as long as any process of

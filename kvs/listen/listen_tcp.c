@@ -158,7 +158,7 @@ static int open_shared(struct qn_listen *l, const struct qn_error_line *why)
     const struct qn_config *c = l->config;
     int err = QN_OK;
     l->port = c->port;
-    for (qn_node_t i = 0; err == QN_OK && i < c->replicas; i++) {
+    for (qn_node_t i = 0; err == QN_OK && i < qn_config_seats(c); i++) {
         err = tcp_open(c, l->port, true, &l->shared[i], why);
         if (err == QN_OK) {
             l->port = qn_listen_port_of(l->shared[i]);

@@ -31,7 +31,7 @@ static bool is_unix(const struct qn_replica_spec *b)
 
 static void see(const struct qn_server *s, struct qn_stall_view *view)
 {
-    for (qn_node_t i = 0; i < s->boot->config->replicas; i++) {
+    for (qn_node_t i = 0; i < s->boot->nodes; i++) {
         view[i] = (struct qn_stall_view){0};
         if (!qn_member_lives(s->member, i)) {
             continue;
@@ -95,7 +95,7 @@ static int queue_of(const struct qn_replica_spec *b, qn_node_t i)
 static void take(struct qn_server *s, qn_node_t from)
 {
     const struct qn_replica_spec *b = s->boot;
-    QN_ASSERT(from < b->config->replicas);
+    QN_ASSERT(from < b->nodes);
     for (int i = 0; i < TAKE_MAX; i++) {
         int queue = queue_of(b, from);
         int fd = is_unix(b) ? qn_fd_passing_recv(queue) : accept_from(queue);
@@ -110,7 +110,7 @@ static void take(struct qn_server *s, qn_node_t from)
 
 static bool passes(const struct qn_replica_spec *b)
 {
-    return is_unix(b) && b->placement.map != NULL && b->config->replicas > 1 &&
+    return is_unix(b) && b->placement.map != NULL && b->nodes > 1 &&
            b->pass_from[b->self] >= 0;
 }
 
@@ -239,16 +239,15 @@ void qn_server_accept_news(struct qn_server *s)
 void qn_server_accept_init(struct qn_server *s)
 {
     s->accept.set = -1;
-    qn_accept_failover_init(&s->accept.failover, s->boot->self,
-                            s->boot->config->replicas);
+    qn_accept_failover_init(&s->accept.failover, s->boot->self, s->boot->nodes);
 }
 
 static int set_make(const struct qn_replica_spec *b)
 {
     int set = epoll_create1(EPOLL_CLOEXEC);
-    for (qn_node_t i = 0; set >= 0 && i < b->config->replicas; i++) {
+    for (qn_node_t i = 0; set >= 0 && i < b->nodes; i++) {
         struct epoll_event e = {.events = EPOLLIN, .data.u32 = i};
-        if (i != b->self &&
+        if (i != b->self && queue_of(b, i) >= 0 &&
             epoll_ctl(set, EPOLL_CTL_ADD, queue_of(b, i), &e) != 0) {
             close(set);
             return -1;
@@ -261,7 +260,7 @@ void qn_server_accept_open(struct qn_server *s)
 {
     struct qn_server_accept *d = &s->accept;
     const struct qn_replica_spec *b = s->boot;
-    if (b->config->replicas == 1 || (is_unix(b) && !passes(b))) {
+    if (b->nodes == 1 || (is_unix(b) && !passes(b))) {
         return;
     }
     d->set = set_make(b);
@@ -319,8 +318,9 @@ void qn_server_accept_close(struct qn_server *s)
     }
     QN_ASSERT(!d->failover.watching);
     bool listened = s->startup.accepting; /* libuv closes its own */
-    for (qn_node_t i = 0; i < b->config->replicas; i++) {
-        if (i == b->self ? !listened : !is_unix(b)) {
+    for (qn_node_t i = 0; i < b->nodes; i++) {
+        if (b->listen_shared[i] >= 0 &&
+            (i == b->self ? !listened : !is_unix(b))) {
             close(b->listen_shared[i]);
         }
     }

@@ -72,8 +72,8 @@ static int member_make(struct qn_server *s)
     const struct qn_member_opts o = {
         .self = b->self,
         .nodes = b->nodes,
-        .seats = qn_config_taken(c),
-        .voters = qn_config_taken(c),
+        .seats = b->seats,
+        .voters = qn_config_taken(c), /* also of a newcomer: they began it */
         .incarnation = b->incarnation,
         .first = b->first,
         .seed = s->seed,

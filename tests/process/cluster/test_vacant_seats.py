@@ -60,6 +60,15 @@ def test_one_of_four_serves_and_is_adopted():
         n.check_everywhere()
 
 
+def test_no_connection_goes_to_a_vacant_seat():
+    """63 of 64 sockets on the common port belong to vacant seats."""
+    with Quoind(PATH, replicas=1, args=["--replicas-max", "64"]) as q:
+        clients = [q.client() for _ in range(100)]
+        for c in clients:
+            check("ping", c.call("PING"), b"PONG")
+            c.close()
+
+
 def shared(q):
     """KiB of shared memory that the replicas have, each page once."""
     total = 0

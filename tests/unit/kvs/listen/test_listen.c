@@ -125,6 +125,27 @@ Test(listen, the_kernel_spreads_connections_over_the_replicas)
     qn_listen_close(&l);
 }
 
+/* Replicas hold them from their beginning, whichever come later. */
+Test(listen, each_vacant_seat_has_a_socket_and_no_port_of_its_own)
+{
+    struct qn_config c = config();
+    struct qn_listen l;
+    c.replicas = 1;
+    c.replicas_max = 4;
+    cr_assert_eq(try_open(&l, &c), QN_OK, "%s", why);
+    for (qn_node_t i = 0; i < 4; i++) {
+        cr_expect_geq(qn_listen_shared(&l, i), 0, "seat %u", i);
+        cr_expect_eq(l.own_port[i] != 0, i == 0, "seat %u", i);
+    }
+    cr_expect_eq(qn_listen_shared(&l, 4), -1);
+    cr_assert_eq(qn_listen_own(&l, 3, why, sizeof why), QN_OK, "%s", why);
+    cr_expect_neq(l.own_port[3], 0); /* its replica comes */
+    qn_listen_keep_only(&l, 0);
+    cr_expect_eq(l.own[3], -1);
+    cr_expect_geq(qn_listen_shared(&l, 3), 0);
+    qn_listen_close(&l);
+}
+
 /* Its own port is gone; what comes for it to the shared one waits there. */
 Test(listen, what_is_shared_outlives_an_ended_replica)
 {
