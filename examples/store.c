@@ -1,0 +1,365 @@
+/*
+ * A replicated key-value store in a program of one's own. Start it MEMBERS
+ * times, on a terminal each; then each answers lines, and all have the same
+ * keys, whichever of them is killed and started again.
+ *
+ *     store NAME MEMBERS
+ *
+ *     1 set color blue          1 ok
+ *     2 get color               2 is blue            (or: 2 none)
+ *     3 incr visits 5           3 ok 5
+ *     4 del color               4 ok 1               (or 0: there was none)
+ *     5 status                  5 serving seat 0 leader 0 members 7 ...
+ *     6 digest                  6 applied 12 keys 1 digest 9f0c...
+ *
+ * The first word is the request's name; it begins the answer, and answers come
+ * in any order. "unknown" is the answer to a change that may happen or not,
+ * "refused" to what has not begun.
+ *
+ * A command is the text of the change, and `apply` the only place that changes
+ * the state. Items are never written in place, but replaced: so a snapshot is
+ * the list of items as it was, and goes on beside further changes.
+ */
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "examples/items.h"
+#include "paxos/group/group.h"
+#include "transports/registry.h"
+
+enum { LINE_BYTES_MAX = 128 << 10 };
+
+#define TIMEOUT ((uint64_t)5 * 1000000000) /* ns */
+
+/* ---- text ---------------------------------------------------------------- */
+
+/* @return the first word, which is taken off. */
+static struct text word(struct text *t)
+{
+    const char *space = memchr(t->at, ' ', t->len);
+    const struct text w = {t->at, space ? (size_t)(space - t->at) : t->len};
+    const size_t taken = w.len + (space != NULL);
+    *t = (struct text){t->at + taken, t->len - taken};
+    return w;
+}
+
+static bool is(struct text t, const char *s)
+{
+    return t.len == strlen(s) && memcmp(t.at, s, t.len) == 0;
+}
+
+static int64_t number(struct text t)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%.*s", (int)(t.len < 23 ? t.len : 23),
+             t.at);
+    return strtoll(digits, NULL, 10);
+}
+
+/* ---- the service --------------------------------------------------------- */
+
+static struct items now, cut, coming; /* the state; as it was; one that comes */
+static size_t cut_item, cut_byte;     /* of it, not given yet */
+static struct item *half;             /* of `coming`, and what of it is here: */
+static size_t half_bytes;
+
+/* "set KEY VALUE", "incr KEY BY" or "del KEY", as `obey` has proposed it. */
+static int apply(void *ctx, const struct qn_group_command *c, uint64_t *result)
+{
+    struct text rest = {c->bytes, c->len};
+    const struct text verb = word(&rest), key = word(&rest);
+    bool found;
+    const size_t at = items_find(&now, key, &found);
+    (void)ctx;
+    if (is(verb, "del")) {
+        if (found) {
+            items_remove(&now, at);
+        }
+        *result = found;
+        return QN_OK;
+    }
+    char digits[24];
+    if (is(verb, "incr")) {
+        *result = (uint64_t)number(rest) +
+                  (uint64_t)(found ? number(item_value(now.item[at])) : 0);
+        rest.len = (size_t)snprintf(digits, sizeof digits, "%" PRId64,
+                                    (int64_t)*result);
+        rest.at = digits;
+    }
+    return items_put(&now, key, rest) ? QN_OK : QN_ENOMEM;
+}
+
+static int begin(void *ctx)
+{
+    (void)ctx;
+    cut_item = cut_byte = 0;
+    return items_copy(&cut, &now) ? QN_OK : QN_ENOMEM;
+}
+
+/* As much as fits, of one item after the other; no head is cut in two. */
+static int next(void *ctx, void *bytes, size_t cap, size_t *len)
+{
+    size_t n = 0;
+    (void)ctx;
+    while (cut_item < cut.count && cap - n >= ITEM_HEAD) {
+        struct item *i = cut.item[cut_item];
+        size_t some = item_bytes(i) - cut_byte;
+        some = some < cap - n ? some : cap - n;
+        memcpy((char *)bytes + n, item_begin(i) + cut_byte, some);
+        n += some;
+        cut_byte += some;
+        if (cut_byte == item_bytes(i)) {
+            cut_item++;
+            cut_byte = 0;
+        }
+    }
+    *len = n;
+    return n > 0 ? QN_OK : QN_ENOENT;
+}
+
+static void end(void *ctx)
+{
+    (void)ctx;
+    items_clear(&cut);
+}
+
+/* @return false: the next item has no head, or one that cannot be. */
+static bool half_begin(const char *b, size_t len)
+{
+    uint32_t head[2];
+    if (len < ITEM_HEAD) {
+        return false;
+    }
+    memcpy(head, b, ITEM_HEAD);
+    if (head[0] > LINE_BYTES_MAX || head[1] > LINE_BYTES_MAX) {
+        return false;
+    }
+    half = item_make(head[0], head[1]);
+    half_bytes = 0;
+    return half != NULL;
+}
+
+/* An error, also for lack of memory: it begins anew, from another snapshot. */
+static int take(void *ctx, const void *bytes, size_t len)
+{
+    const char *b = bytes;
+    (void)ctx;
+    while (len > 0) {
+        if (half == NULL && !half_begin(b, len)) {
+            return QN_ECORRUPT;
+        }
+        size_t some = item_bytes(half) - half_bytes;
+        some = some < len ? some : len;
+        memcpy(item_begin(half) + half_bytes, b, some);
+        half_bytes += some;
+        b += some;
+        len -= some;
+        if (half_bytes == item_bytes(half)) {
+            if (!items_insert(&coming, coming.count, half)) {
+                return QN_ECORRUPT;
+            }
+            half = NULL;
+        }
+    }
+    return QN_OK;
+}
+
+static int whole(void *ctx)
+{
+    (void)ctx;
+    return half == NULL ? QN_OK : QN_ECORRUPT;
+}
+
+static void install(void *ctx)
+{
+    (void)ctx;
+    items_clear(&now);
+    now = coming;
+    coming = (struct items){0};
+}
+
+static void discard(void *ctx)
+{
+    (void)ctx;
+    items_clear(&coming);
+    item_drop(half);
+    half = NULL;
+}
+
+/* ---- requests ------------------------------------------------------------ */
+
+static struct qn_group *group;
+
+/* A request that waits for its end: its line up to the key. */
+struct request {
+    size_t len;
+    char line[];
+};
+
+static void on_changed(void *ctx, int err, uint64_t result)
+{
+    struct request *r = ctx;
+    struct text t = {r->line, r->len}, tag = word(&t);
+    printf("%.*s ", (int)tag.len, tag.at);
+    if (err != QN_OK) {
+        printf("unknown\n");
+    } else if (is(word(&t), "set")) {
+        printf("ok\n");
+    } else {
+        printf("ok %" PRId64 "\n", (int64_t)result);
+    }
+    free(r);
+}
+
+static void on_readable(void *ctx, int err, uint64_t result)
+{
+    struct request *r = ctx;
+    struct text t = {r->line, r->len}, tag = word(&t);
+    bool found;
+    (void)word(&t);
+    const size_t at = items_find(&now, t, &found);
+    printf("%.*s ", (int)tag.len, tag.at);
+    (void)result;
+    if (err != QN_OK) {
+        printf("refused: %s\n", qn_strerror(err));
+    } else if (found) {
+        const struct text v = item_value(now.item[at]);
+        printf("is %.*s\n", (int)v.len, v.at);
+    } else {
+        printf("none\n");
+    }
+    free(r);
+}
+
+static void say_status(struct text tag)
+{
+    static const char *phases[] = {"meeting", "syncing", "serving", "ended"};
+    struct qn_group_status s;
+    qn_group_status(group, &s);
+    printf("%.*s %s seat %" PRIu32 " leader %" PRIu32 " members %" PRIu64
+           " in_sync %" PRIu64 " deaths %" PRIu32 " applied %" PRIu64
+           " decided %" PRIu64 " proposals %" PRIu64 " given %" PRIu64
+           " installed %" PRIu64 "\n",
+           (int)tag.len, tag.at, phases[s.phase], s.seat, s.leader, s.members,
+           s.in_sync, s.deaths, s.applied, s.decided, s.proposals,
+           s.snapshots_given, s.snapshots_installed);
+}
+
+static void say_digest(struct text tag)
+{
+    struct qn_group_status s;
+    qn_group_status(group, &s);
+    printf("%.*s applied %" PRIu64 " keys %zu digest %" PRIx64 "\n",
+           (int)tag.len, tag.at, s.applied, now.count, items_digest(&now));
+}
+
+static void obey(struct text line)
+{
+    static const char *reasons[] = {"taken", "joins", "full", "no credit",
+                                    "held"};
+    struct text t = line, tag = word(&t);
+    const struct text change = t, verb = word(&t), key = word(&t);
+    int err = QN_EINVAL;
+    if (is(verb, "status")) {
+        say_status(tag);
+        return;
+    }
+    if (is(verb, "digest")) {
+        say_digest(tag);
+        return;
+    }
+    const size_t len = (size_t)(key.at + key.len - line.at);
+    struct request *r = malloc(sizeof *r + len);
+    if (r == NULL) {
+        err = QN_ENOMEM;
+    } else {
+        r->len = len;
+        memcpy(r->line, line.at, len);
+        if (is(verb, "get")) {
+            err = qn_group_barrier(group, TIMEOUT, on_readable, r);
+        } else if (is(verb, "set") || is(verb, "incr") || is(verb, "del")) {
+            err = qn_group_propose(group, change.at, change.len, TIMEOUT,
+                                   on_changed, r);
+        }
+    }
+    if (err != QN_OK) {
+        printf("%.*s refused: %s\n", (int)tag.len, tag.at,
+               err == QN_EAGAIN ? reasons[qn_group_reason(group)]
+                                : qn_strerror(err));
+        free(r);
+    }
+}
+
+/* All whole lines that have come. @return false: there will be no more. */
+static bool hear(void)
+{
+    static char in[LINE_BYTES_MAX];
+    static size_t have;
+    ssize_t n = read(STDIN_FILENO, in + have, sizeof in - have);
+    if (n <= 0) {
+        return false;
+    }
+    have += (size_t)n;
+    char *line = in, *stop;
+    while ((stop = memchr(line, '\n', (size_t)(in + have - line))) != NULL) {
+        obey((struct text){line, (size_t)(stop - line)});
+        line = stop + 1;
+    }
+    have = (size_t)(in + have - line);
+    memmove(in, line, have);
+    return have < sizeof in;
+}
+
+int main(int argc, char **argv)
+{
+    struct qn_group_opts o = {.application = "store",
+                              .version = 1,
+                              .transport = qn_transport_find("ump"),
+                              .command_max = LINE_BYTES_MAX,
+                              .log_bytes = 4 << 20,
+                              .service = {.apply = apply,
+                                          .begin = begin,
+                                          .next = next,
+                                          .end = end,
+                                          .keeps_cut = true,
+                                          .read = take,
+                                          .finish = whole,
+                                          .install = install,
+                                          .abandon = discard}};
+    if (argc != 3) {
+        fprintf(stderr, "usage: store NAME MEMBERS\n");
+        return 2;
+    }
+    o.name = argv[1];
+    o.members = (uint32_t)atoi(argv[2]);
+    int said = qn_group_join(&group, &o);
+    if (said != QN_OK) {
+        fprintf(stderr, "store: %s: %s\n", o.name, qn_strerror(said));
+        return 1;
+    }
+    struct pollfd p[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                          {.fd = qn_group_fd(group), .events = POLLIN}};
+    bool more = true;
+    while (more && said >= 0) {
+        fflush(stdout); /* a server that must not wait here has a queue */
+        poll(p, 2, -1);
+        if (p[0].revents != 0) {
+            more = hear();
+        }
+        do {
+            said = qn_group_turn(group);
+        } while (said == QN_GROUP_AGAIN);
+    }
+    if (said < 0) {
+        fprintf(stderr, "store: %s\n", qn_group_why(group));
+    }
+    qn_group_leave(group); /* what still waits is answered */
+    fflush(stdout);
+    discard(NULL);
+    items_clear(&now);
+    return said < 0;
+}

@@ -1,0 +1,247 @@
+"""Three processes of examples/store.c under load, which are killed, stopped and
+come back: is every history linearizable, and are all alike at the end?
+
+    trial.py --runs 200 --seed 1
+
+In each run clients at every member set values of 16 B to 64 KiB, read, count
+and delete, while members are killed (another process takes the seat) or stopped
+for a while, the leader as often as others. A member is killed only if the
+status of the living says that one more death is survived.
+
+At the end all go on. Then, within --patience, each serves, and each client has an
+answer. Every key is read at every member; `quoin verify` accepts the history,
+no value was read that was not written, all states are equal, and the memory of
+each process is bounded.
+
+The seed determines what is done when, and what the clients ask; the timing of
+the machine differs. One line per run, and the sum; status 1 if a run failed.
+"""
+import argparse
+import random
+import sys
+
+from tests.process.group.load import KEYS, Load
+from tests.process.group.store import MIB, World, fields
+from tests.process.lib.script import BUILD
+
+SEATS = 3
+CLIENTS = 4  # of each member
+SIZE_MAX = 64 << 10
+# A member has the state, one that is given and one that comes; the log, 4 MiB;
+# own proposals; and as much again, for what malloc keeps.
+ANONYMOUS_MAX = 2 * (3 * KEYS * SIZE_MAX + 4 * MIB + CLIENTS * SIZE_MAX)
+SHARED_MAX = 2 * SEATS * 6 * MIB
+
+
+class Fault:
+    def __init__(self, rng, seconds):
+        self.at = rng.uniform(0.1, seconds)
+        self.kind = rng.choice(("kill", "stop"))
+        self.leader = rng.random() < 0.5
+        self.choice = rng.random()  # of the others
+        self.length = 0.002 * 500 ** rng.random()  # until it comes back, s
+        self.did = "not " + self.kind
+
+    def __str__(self):
+        return "%s %s %.0f ms" % (
+            self.did, "leader" if self.leader else "other",
+            self.length * 1000)
+
+
+class Run:
+    def __init__(self, o, number):
+        rng = random.Random("%d %d" % (o.seed, number))
+        self.o = o
+        self.faults = sorted((Fault(rng, o.seconds) for _ in range(o.faults)),
+                             key=lambda f: f.at)
+        self.load_seed = rng.random()
+        self.wrong = []
+        self.returning = set()  # members that will be started again
+        self.lag = 0
+        self.installed = self.given = 0
+
+    def run(self):
+        self.world = World(self.o.store, SEATS)
+        self.load = Load(self.world, self.load_seed, SIZE_MAX)
+        try:
+            self.begin()
+            self.disturb()
+            self.heal()
+            self.judge()
+        except AssertionError as e:
+            self.wrong.append(str(e))
+        finally:
+            self.memory()
+            self.world.close()
+        return self
+
+    # ---- what happens
+
+    def begin(self):
+        for i in range(SEATS):
+            self.world.start(i)
+        self.all_serve()
+        for i in range(SEATS):
+            self.load.begin(i, CLIENTS)
+        self.watch()
+
+    def watch(self):
+        for m in self.world.member.values():
+            m.weigh()
+        if not self.load.over:
+            self.world.after(0.05, self.watch)
+
+    def awake(self):
+        return [m for m in self.world.member.values()
+                if not m.stopped and not m.ended]
+
+    def statuses(self):
+        """Of those that run and have a state, by index."""
+        said = self.world.answers("status", self.o.patience, self.awake())
+        got = {i: fields(a) for i, a in said.items() if a is not None}
+        got = {i: s for i, s in got.items() if s["phase"] == "serving"}
+        if got:
+            applied = [s["applied"] for s in got.values()]
+            self.lag = max(self.lag, max(applied) - min(applied))
+        return got
+
+    def disturb(self):
+        ended = []
+        for f in self.faults:
+            self.world.after(f.at, lambda f=f: ended.append(f))
+        self.world.after(self.o.seconds, lambda: ended.append(None))
+        while not ended or ended[-1] is not None:
+            self.world.turn(0.05)
+            while ended and ended[0] is not None:
+                self.harm(ended.pop(0))
+
+    def harm(self, f):
+        got = self.statuses()
+        if not got:
+            return
+        leader = max(got.values(), key=lambda s: s["applied"])["leader"]
+        able = sorted(i for i, s in got.items()
+                      if (s["seat"] == leader) == f.leader)
+        if not able or f.kind == "kill" and (
+                self.returning or min(s["deaths"] for s in got.values()) < 1):
+            return
+        i = able[int(f.choice * len(able))]
+        f.did = f.kind
+        self.returning.add(i)
+        if f.kind == "kill":
+            self.world.kill(i)
+        else:
+            self.world.stop(i)
+        self.world.after(f.length, lambda: self.come_back(f, i))
+
+    def come_back(self, f, i):
+        m = self.world.member[i]
+        if f.kind == "stop":
+            self.world.go_on(i)
+        elif m.ended:
+            self.world.start(i)
+        else:  # its end has not been seen yet
+            self.world.after(0.001, lambda: self.come_back(f, i))
+            return
+        self.returning.discard(i)
+
+    # ---- what must be so
+
+    def all_serve(self):
+        self.world.until(
+            lambda: "all serve: %s" % self.statuses(),
+            lambda: len(self.statuses()) == SEATS, self.o.patience)
+
+    def heal(self):
+        self.world.until("all have come back", lambda: not self.returning,
+                         self.o.patience)
+        since = self.load.history.ended
+        self.all_serve()
+        self.world.until(
+            lambda: "clients at each member have answers: %s" % {
+                i: fields(s) for i, s in self.world.answers(
+                    "status", self.o.patience, self.awake()).items()},
+            lambda: len(self.load.progress) == SEATS and
+            min(self.load.progress.values()) > since, self.o.patience)
+
+    def judge(self):
+        members = list(self.world.member.values())
+        self.load.end(self.o.patience)
+        self.load.read_all(members, self.o.patience)
+        for m in members:
+            if m.process.poll() is not None:
+                self.wrong.append("member %d has ended" % m.index)
+        self.world.until(lambda: "equal states: %s" % self.digests(members),
+                         lambda: len(set(self.digests(members))) == 1,
+                         self.o.patience)
+        for s in self.statuses().values():
+            self.installed += s["installed"]
+            self.given += s["given"]
+        self.wrong += self.load.history.wrong
+        said = self.load.history.verify(self.o.quoin,
+                                        self.world.folder + "/history")
+        if said is not None:
+            self.wrong.append("not linearizable:\n" + said)
+
+    def digests(self, members):
+        return sorted(self.world.answers("digest", self.o.patience,
+                                         members).values())
+
+    def memory(self):
+        self.anonymous = max(m.anonymous for m in self.world.past)
+        self.shared = max(m.shared for m in self.world.past)
+        if not self.o.sanitized and (self.anonymous > ANONYMOUS_MAX or
+                                     self.shared > SHARED_MAX):
+            self.wrong.append("too much memory")
+
+    def __str__(self):
+        h = self.load.history
+        return ("%s: %d answers, %d unknown, refused %s, lag %d, %d snapshots, "
+                "memory %.1f + %.1f MiB, %s" % (
+                    ", ".join(map(str, self.faults)), h.ended, h.unknown,
+                    self.load.refused, self.lag, self.installed,
+                    self.anonymous / MIB, self.shared / MIB,
+                    "; ".join(self.wrong) or "well"))
+
+
+def parse():
+    p = argparse.ArgumentParser(
+        description=__doc__, allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--store", default=BUILD + "/examples/store")
+    p.add_argument("--quoin", default=BUILD + "/loadgen/quoin")
+    p.add_argument("--runs", type=int, default=10)
+    p.add_argument("--first", type=int, default=0, help="number of the first")
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--seconds", type=float, default=1.5, help="of a run")
+    p.add_argument("--faults", type=int, default=4, help="in a run")
+    p.add_argument("--patience", type=float, default=10,
+                   help="from when all go on until all is well, s")
+    p.add_argument("--sanitized", action="store_true",
+                   help="of memory there is no verdict")
+    return p.parse_args()
+
+
+def main():
+    o = parse()
+    total = {"runs": 0, "wrong": 0, "killed": 0, "leaders killed": 0,
+             "stopped": 0, "leaders stopped": 0, "answers": 0, "unknown": 0,
+             "snapshots": 0}
+    for number in range(o.first, o.first + o.runs):
+        r = Run(o, number).run()
+        print("run %d: %s" % (number, r), flush=True)
+        total["runs"] += 1
+        total["wrong"] += bool(r.wrong)
+        for f in r.faults:
+            for did, name in (("kill", "killed"), ("stop", "stopped")):
+                total[name] += f.did == did
+                total["leaders " + name] += f.did == did and f.leader
+        total["answers"] += r.load.history.ended
+        total["unknown"] += r.load.history.unknown
+        total["snapshots"] += r.installed
+    print(", ".join("%s %d" % x for x in total.items()))
+    return int(total["wrong"] > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
