@@ -27,6 +27,7 @@
  *     PEER_UP + outbox         ->      each incarnation that it has mapped
  *     PEER_DOWN                ->      each node's last incarnation, if dead
  *     HELLO + outbox, [READY]  ->      its own
+ *     [VOTERS]                 ->      if it knows them
  *     START                    ->      that is all
  *                              <-  START  adopted
  *
@@ -63,8 +64,8 @@
 #include "kvs/config/config.h"
 
 /** Version of the control messages, their bytes and their order. */
-#define QN_ADOPT_VERSION 7u
-#define QN_ADOPT_OLDEST  7u
+#define QN_ADOPT_VERSION 8u
+#define QN_ADOPT_OLDEST  8u
 
 /** Become the supervisor of this address.
  *  @param lock  Filled: another descriptor, to be held as long.

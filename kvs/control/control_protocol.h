@@ -32,6 +32,20 @@
  *                              <-  RECOVER_ORDER  to it: all others have ended
  *     RECOVERED                ->             the position it continues at
  *
+ *     PEER_MET                 ->             to each PEER_UP: it is mapped,
+ * and has lanes; or why not. A newcomer gets START when all have said so
+ *     MEMBER_LIST              ->             a client wants to know all
+ * members
+ *                              <-  MEMBER_SEAT    one per seat that is taken
+ *     MEMBER_ADD, _REMOVE      ->             a client wants a member more,
+ * less
+ *                              <-  VOTER_CHANGE   to one: order it of the
+ * leader VOTER_CHANGED            ->             what has become of the order
+ *                              <-  MEMBER_ANSWER  that is all; done, or why not
+ *     VOTERS                   ->             when they change as far as it
+ *                                             knows, and to an adopter before
+ *                                             START
+ *
  *                              <-  DRAIN      accept nothing more, answer what
  *                                             was asked, close
  *     DRAINING                 ->             received; the time it will take
@@ -105,6 +119,15 @@ enum qn_control_kind {
     QN_CTL_RECOVERABLE = 25,
     QN_CTL_RECOVER_ORDER = 26,
     QN_CTL_RECORD = 27,
+    QN_CTL_MEMBER_LIST = 28,
+    QN_CTL_MEMBER_ADD = 29,
+    QN_CTL_MEMBER_REMOVE = 30,
+    QN_CTL_MEMBER_SEAT = 31,
+    QN_CTL_MEMBER_ANSWER = 32,
+    QN_CTL_PEER_MET = 33,
+    QN_CTL_VOTER_CHANGE = 34,
+    QN_CTL_VOTER_CHANGED = 35,
+    QN_CTL_VOTERS = 36,
     QN_CTL_KINDS
 };
 
@@ -237,6 +260,88 @@ struct qn_ctl_recover_refused {
     uint32_t refusal; /* enum qn_recovery_error, of this or a later build */
 };
 
+/** A client of the sender wants to know the members: a SEAT for each comes
+ *  back, and an ANSWER at the end. */
+struct qn_ctl_member_list {
+    uint64_t client; /* number of a connection of the sender */
+};
+
+/** A client of the sender wants one more member, in any vacant seat. */
+struct qn_ctl_member_add {
+    bool forced;     /* as in struct qn_driver_change */
+    uint64_t client; /* as in MEMBER_LIST */
+};
+
+/** A client of the sender wants a member less. */
+struct qn_ctl_member_remove {
+    qn_node_t node;
+    bool forced;
+    uint64_t client;
+};
+
+enum qn_member_seat_state {
+    QN_SEAT_STARTING, /* not complete yet */
+    QN_SEAT_SERVING,
+    QN_SEAT_DRAINED,
+    QN_SEAT_ENDED, /* no process; one is started, or was not to be */
+};
+
+/** A seat that is taken. */
+struct qn_ctl_member_seat {
+    qn_node_t node;
+    enum qn_member_seat_state state;
+    bool votes;
+    uint64_t client;      /* as in MEMBER_LIST */
+    uint64_t incarnation; /* present or last; 0: none is known */
+    uint32_t pid;         /* 0: no process */
+};
+
+/** How a LIST, ADD or REMOVE has ended; one for each. */
+struct qn_ctl_member_answer {
+    qn_node_t node;  /* ADD: the newcomer's seat; REMOVE: as there */
+    qn_node_t peer;  /* why: a replica that is its reason */
+    uint32_t why;    /* enum qn_member_error, of this or a later build */
+    uint64_t client; /* as in LIST, ADD, REMOVE */
+    int64_t error;   /* why: QN_E*, or QN_OK: no error is its reason */
+};
+
+/** The answer to each PEER_UP: may that incarnation start? */
+struct qn_ctl_peer_met {
+    qn_node_t node;
+    uint64_t incarnation; /* not 0 */
+    int64_t error;        /* QN_OK: it has lanes here, and is mapped; QN_E* */
+};
+
+/** An order to change the voters (qn_driver_change); VOTER_CHANGED answers. */
+struct qn_ctl_voter_change {
+    qn_node_t node;
+    bool votes, forced;
+    uint32_t number;      /* of the order; the answer repeats it */
+    uint64_t incarnation; /* of the node; not 0 */
+};
+
+enum qn_voter_outcome {
+    QN_VOTER_OK,      /* it is so */
+    QN_VOTER_REFUSED, /* it has not begun */
+    QN_VOTER_UNKNOWN, /* it may still be done */
+};
+
+/** The voters as the sender knows them. More entries are a later state. */
+struct qn_ctl_voters {
+    uint32_t entries; /* of the utility log that the sender knows */
+    uint64_t voters;  /* mask: of the next one; not 0 */
+};
+
+/** The last message of an order. The sender knows what it says: the voters of
+ *  an OK are after the change. */
+struct qn_ctl_voter_changed {
+    enum qn_voter_outcome outcome;
+    uint32_t number;
+    uint32_t entries; /* as in VOTERS */
+    uint64_t voters;  /* as in VOTERS */
+    int64_t error;    /* REFUSED, UNKNOWN: why (qn_driver_change) */
+};
+
 /** READY, START, DRAIN, STOP and RECOVER_ORDER have no fields. CONFIG (the
  *  options as text, kvs/control/adopt.h) and LOCK (of the address) have none
  *  but their descriptor. */
@@ -262,6 +367,15 @@ struct qn_control_msg {
         struct qn_ctl_recoverable recoverable;
         struct qn_ctl_recovered recovered;
         struct qn_ctl_recover_refused recover_refused;
+        struct qn_ctl_member_list member_list;
+        struct qn_ctl_member_add member_add;
+        struct qn_ctl_member_remove member_remove;
+        struct qn_ctl_member_seat member_seat;
+        struct qn_ctl_member_answer member_answer;
+        struct qn_ctl_peer_met peer_met;
+        struct qn_ctl_voter_change voter_change;
+        struct qn_ctl_voter_changed voter_changed;
+        struct qn_ctl_voters voters;
     } u;
 };
 

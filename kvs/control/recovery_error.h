@@ -27,7 +27,8 @@
       "an upgrade is under way; wait for its end" QN_RECOVERY_ERROR_AGAIN)     \
     X(LEAVES, "the server is starting or ending")                              \
     X(ALONE, "the supervisor has ended; start quoind again with the same "     \
-             "options, then recover")
+             "options, then recover")                                          \
+    X(MEMBERS, "a member is being added or removed" QN_RECOVERY_ERROR_AGAIN)
 
 enum qn_recovery_error {
     QN_RECOVERY_ERROR_NONE,

@@ -247,9 +247,11 @@ struct qn_driver_status {
     uint64_t epoch;
     qn_node_t leader, acceptor; /* of the epoch; equal: memory acceptor */
     uint64_t alive;             /* mask of nodes believed alive */
-    uint64_t voters; /* mask: of the next entry of the utility log; none if
-                        this node knows no entry yet */
-    bool is_voter;   /* this node is among them */
+    uint64_t voters;  /* mask: of the next entry of the utility log; none if
+                         this node knows no entry yet */
+    bool is_voter;    /* this node is among them */
+    uint32_t entries; /* of the utility log that this node knows: voters of
+                         more entries are later ones */
     enum qn_change_state change; /* the last one that was ordered here ... */
     int change_error;   /* ... REFUSED, UNKNOWN: why (qn_driver_change) */
     uint64_t in_sync;   /* mask of voters with which nothing that was decided

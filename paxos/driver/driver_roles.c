@@ -398,6 +398,7 @@ void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out)
         .acceptor = st.acceptor,
         .alive = qn_driver_living(d),
         .voters = st.voters,
+        .entries = st.ul_len,
         .is_voter = (st.voters & qn_driver_bit(d->o.self)) != 0,
         .in_sync = qn_driver_in_sync(d, st.voters),
         .change = d->order.state,

@@ -114,6 +114,50 @@ static const struct sample samples[] = {
      0,
      {QN_CTL_RECOVER_REFUSED,
       .u.recover_refused = {63, UINT64_MAX, UINT32_MAX}}},
+    {TO_SUPERVISOR, 0, {QN_CTL_MEMBER_LIST, .u.member_list = {0}}},
+    {TO_SUPERVISOR, 0, {QN_CTL_MEMBER_LIST, .u.member_list = {UINT64_MAX}}},
+    {TO_SUPERVISOR, 0, {QN_CTL_MEMBER_ADD, .u.member_add = {false, 0}}},
+    {TO_SUPERVISOR, 0, {QN_CTL_MEMBER_ADD, .u.member_add = {true, UINT64_MAX}}},
+    {TO_SUPERVISOR,
+     0,
+     {QN_CTL_MEMBER_REMOVE, .u.member_remove = {0, false, 0}}},
+    {TO_SUPERVISOR,
+     0,
+     {QN_CTL_MEMBER_REMOVE, .u.member_remove = {63, true, UINT64_MAX}}},
+    {TO_REPLICA,
+     0,
+     {QN_CTL_MEMBER_SEAT,
+      .u.member_seat = {0, QN_SEAT_STARTING, false, 0, 0, 0}}},
+    {TO_REPLICA,
+     0,
+     {QN_CTL_MEMBER_SEAT, .u.member_seat = {63, QN_SEAT_ENDED, true, UINT64_MAX,
+                                            UINT64_MAX - 1, INT32_MAX}}},
+    {TO_REPLICA, 0, {QN_CTL_MEMBER_ANSWER, .u.member_answer = {0, 0, 0, 0, 0}}},
+    {TO_REPLICA,
+     0,
+     {QN_CTL_MEMBER_ANSWER,
+      .u.member_answer = {63, 62, UINT32_MAX, UINT64_MAX, INT32_MIN}}},
+    {TO_SUPERVISOR, 0, {QN_CTL_PEER_MET, .u.peer_met = {0, 1, 0}}},
+    {TO_SUPERVISOR,
+     0,
+     {QN_CTL_PEER_MET, .u.peer_met = {63, UINT64_MAX, INT32_MIN}}},
+    {TO_REPLICA,
+     0,
+     {QN_CTL_VOTER_CHANGE, .u.voter_change = {0, false, false, 0, 1}}},
+    {TO_REPLICA,
+     0,
+     {QN_CTL_VOTER_CHANGE,
+      .u.voter_change = {63, true, true, UINT32_MAX, UINT64_MAX}}},
+    {TO_SUPERVISOR,
+     0,
+     {QN_CTL_VOTER_CHANGED, .u.voter_changed = {QN_VOTER_OK, 0, 0, 0, 0}}},
+    {TO_SUPERVISOR,
+     0,
+     {QN_CTL_VOTER_CHANGED,
+      .u.voter_changed = {QN_VOTER_UNKNOWN, UINT32_MAX, UINT32_MAX - 1,
+                          UINT64_MAX, INT32_MIN}}},
+    {TO_SUPERVISOR, 0, {QN_CTL_VOTERS, .u.voters = {0, 0}}},
+    {TO_SUPERVISOR, 0, {QN_CTL_VOTERS, .u.voters = {UINT32_MAX, UINT64_MAX}}},
 };
 
 static bool has(unsigned mask, unsigned direction)
@@ -161,7 +205,7 @@ Test(control_protocol, each_kind_is_sampled_and_has_a_name_of_its_own)
         }
         kinds += sampled;
     }
-    cr_assert_eq(kinds, 26);
+    cr_assert_eq(kinds, 35);
 }
 
 Test(control_protocol, a_message_in_the_wrong_direction_is_refused)
@@ -239,6 +283,26 @@ static const struct sample *valid(enum qn_control_kind kind)
         {TO_REPLICA,
          0,
          {QN_CTL_RECOVER_REFUSED, .u.recover_refused = {2, 65, 1}}},
+        {TO_SUPERVISOR, 0, {QN_CTL_MEMBER_ADD, .u.member_add = {true, 65}}},
+        {TO_SUPERVISOR,
+         0,
+         {QN_CTL_MEMBER_REMOVE, .u.member_remove = {2, true, 65}}},
+        {TO_REPLICA,
+         0,
+         {QN_CTL_MEMBER_SEAT,
+          .u.member_seat = {2, QN_SEAT_SERVING, true, 65, 7, 9}}},
+        {TO_REPLICA,
+         0,
+         {QN_CTL_MEMBER_ANSWER, .u.member_answer = {2, 1, 1, 65, QN_EIO}}},
+        {TO_SUPERVISOR, 0, {QN_CTL_PEER_MET, .u.peer_met = {2, 7, QN_EIO}}},
+        {TO_REPLICA,
+         0,
+         {QN_CTL_VOTER_CHANGE, .u.voter_change = {2, true, true, 1, 7}}},
+        {TO_SUPERVISOR,
+         0,
+         {QN_CTL_VOTER_CHANGED,
+          .u.voter_changed = {QN_VOTER_REFUSED, 1, 2, 7, QN_EIO}}},
+        {TO_SUPERVISOR, 0, {QN_CTL_VOTERS, .u.voters = {1, 7}}},
         {TO_REPLICA, 0, {QN_CTL_STOP, .u = {{0}}}},
     };
     for (size_t i = 0; i < QN_ARRAY_COUNT(rows); i++) {
@@ -305,15 +369,31 @@ Test(control_protocol, a_message_of_another_length_is_refused)
 Test(control_protocol, a_node_out_of_range_is_refused)
 {
     static const enum qn_control_kind kinds[] = {
-        QN_CTL_HELLO,   QN_CTL_PEER_UP,        QN_CTL_PEER_DOWN,
-        QN_CTL_LISTEN,  QN_CTL_DOORBELL,       QN_CTL_LEAD,
-        QN_CTL_RECOVER, QN_CTL_RECOVER_REFUSED};
+        QN_CTL_HELLO,   QN_CTL_PEER_UP,         QN_CTL_PEER_DOWN,
+        QN_CTL_LISTEN,  QN_CTL_DOORBELL,        QN_CTL_LEAD,
+        QN_CTL_RECOVER, QN_CTL_RECOVER_REFUSED, QN_CTL_MEMBER_REMOVE,
+        QN_CTL_PEER_MET};
     static const uint8_t nodes[][4] = {{3}, {64}, {0, 1}, {0, 0, 0, 128}};
     for (size_t i = 0; i < QN_ARRAY_COUNT(kinds); i++) {
         for (size_t k = 0; k < QN_ARRAY_COUNT(nodes); k++) {
             expect_fault(kinds[i], 4, nodes[k], 4, "node");
         }
     }
+}
+
+/* ... and those where it is a byte. */
+Test(control_protocol, a_seat_out_of_range_is_refused)
+{
+    expect_fault(QN_CTL_MEMBER_SEAT, 4, "\x03", 1, "node");
+    expect_fault(QN_CTL_MEMBER_ANSWER, 4, "\x03", 1, "node");
+    expect_fault(QN_CTL_MEMBER_ANSWER, 5, "\x03", 1, "peer");
+    expect_fault(QN_CTL_VOTER_CHANGE, 4, "\xff", 1, "node");
+}
+
+Test(control_protocol, a_state_or_an_outcome_out_of_range_is_refused)
+{
+    expect_fault(QN_CTL_MEMBER_SEAT, 5, "\x04", 1, "state");
+    expect_fault(QN_CTL_VOTER_CHANGED, 4, "\x03", 1, "outcome");
 }
 
 Test(control_protocol, a_leader_out_of_range_is_refused)
@@ -332,6 +412,8 @@ Test(control_protocol, a_mask_with_a_bit_outside_of_the_group_is_refused)
 {
     expect_fault(QN_CTL_ROLES, 24, "\x08", 1, "in_sync");
     expect_fault(QN_CTL_ROLES, 31, "\x80", 1, "in_sync");
+    expect_fault(QN_CTL_VOTERS, 8, "\x08", 1, "voters");
+    expect_fault(QN_CTL_VOTER_CHANGED, 23, "\x80", 1, "voters");
 }
 
 Test(control_protocol, incarnation_0_of_a_living_node_is_refused)
@@ -340,18 +422,26 @@ Test(control_protocol, incarnation_0_of_a_living_node_is_refused)
     struct qn_control_msg m;
     expect_fault(QN_CTL_HELLO, 8, zero, 8, "incarnation");
     expect_fault(QN_CTL_PEER_UP, 8, zero, 8, "incarnation");
+    expect_fault(QN_CTL_PEER_MET, 8, zero, 8, "incarnation");
+    expect_fault(QN_CTL_VOTER_CHANGE, 16, zero, 8, "incarnation");
     cr_assert_eq(changed(QN_CTL_PEER_DOWN, 8, zero, 8, &m), QN_OK, "any");
 }
 
 Test(control_protocol, a_process_id_below_0_is_refused)
 {
     expect_fault(QN_CTL_PEER_UP, 19, "\x80", 1, "pid");
+    expect_fault(QN_CTL_MEMBER_SEAT, 11, "\x80", 1, "pid");
 }
 
 Test(control_protocol, a_flag_is_0_or_1)
 {
     expect_fault(QN_CTL_DRAINED, 4, "\x02", 1, "group_stopped");
     expect_fault(QN_CTL_ROLES, 18, "\x02", 1, "active");
+    expect_fault(QN_CTL_MEMBER_ADD, 8, "\x02", 1, "forced");
+    expect_fault(QN_CTL_MEMBER_REMOVE, 8, "\x02", 1, "forced");
+    expect_fault(QN_CTL_MEMBER_SEAT, 6, "\x02", 1, "votes");
+    expect_fault(QN_CTL_VOTER_CHANGE, 5, "\x02", 1, "votes");
+    expect_fault(QN_CTL_VOTER_CHANGE, 6, "\x02", 1, "forced");
 }
 
 Test(control_protocol, an_unknown_kind_of_listener_is_refused)
@@ -384,6 +474,9 @@ Test(control_protocol, a_result_is_ok_or_an_error)
     cr_assert_eq(changed(QN_CTL_RECOVERED, 16, zero, 8, &m), QN_OK);
     expect_fault(QN_CTL_RECOVERED, 16, one, 8, "error");
     expect_fault(QN_CTL_RECOVERED, 16, below, 8, "error");
+    expect_fault(QN_CTL_PEER_MET, 16, one, 8, "error");
+    expect_fault(QN_CTL_MEMBER_ANSWER, 24, one, 8, "error");
+    expect_fault(QN_CTL_VOTER_CHANGED, 24, below, 8, "error");
 }
 
 Test(control_protocol, a_byte_that_belongs_to_no_field_is_0)
@@ -430,6 +523,25 @@ static bool is_safe(const struct qn_control_msg *m, uint32_t nodes)
         return m->u.failed.error < 0 && m->u.failed.error >= INT32_MIN;
     case QN_CTL_RECOVERED:
         return m->u.recovered.error <= 0 && m->u.recovered.error >= INT32_MIN;
+    case QN_CTL_MEMBER_REMOVE:
+        return m->u.member_remove.node < nodes;
+    case QN_CTL_MEMBER_SEAT:
+        return m->u.member_seat.node < nodes &&
+               (uint32_t)m->u.member_seat.state <= QN_SEAT_ENDED;
+    case QN_CTL_MEMBER_ANSWER:
+        return m->u.member_answer.node < nodes &&
+               m->u.member_answer.peer < nodes && m->u.member_answer.error <= 0;
+    case QN_CTL_PEER_MET:
+        return m->u.peer_met.node < nodes && m->u.peer_met.incarnation != 0 &&
+               m->u.peer_met.error <= 0;
+    case QN_CTL_VOTER_CHANGE:
+        return m->u.voter_change.node < nodes &&
+               m->u.voter_change.incarnation != 0;
+    case QN_CTL_VOTER_CHANGED:
+        return (m->u.voter_changed.voters & ~group) == 0 &&
+               (uint32_t)m->u.voter_changed.outcome <= QN_VOTER_UNKNOWN;
+    case QN_CTL_VOTERS:
+        return (m->u.voters.voters & ~group) == 0;
     default:
         return qn_control_name((uint32_t)m->kind)[0] != '?';
     }
