@@ -26,6 +26,7 @@
 struct group {
     bool processes, follower;
     uint32_t left_out; /* pairs */
+    uint32_t forms;    /* that run so: the first ones */
     struct qn_commit_row *row[FORMS_MAX];
 };
 
@@ -37,7 +38,7 @@ struct bench {
     /* what they say */
     struct qn_commit_turn turn; /* but for kind and proposer */
     struct group group[4];
-    uint32_t groups, forms;
+    uint32_t groups;
     /* the machine */
     struct qn_places places;
     uint32_t core[QN_NODES_MAX];
@@ -148,11 +149,19 @@ static struct qn_commit_row *make_row(const struct group *g, uint32_t form)
     return r;
 }
 
+static uint32_t forms_of(const struct bench *b, bool processes)
+{
+    const struct qn_commit_form *f;
+    uint32_t n = 0;
+    while ((f = qn_commit_form(n)) != NULL &&
+           (!f->processes_only || (processes && b->turn.memory_acceptor))) {
+        n++;
+    }
+    return n;
+}
+
 static int make_groups(struct bench *b)
 {
-    while (qn_commit_form(b->forms) != NULL) {
-        b->forms++;
-    }
     for (uint32_t i = 0; i < 4; i++) {
         const bool processes = i / 2, follower = i % 2;
         struct group *g = &b->group[b->groups];
@@ -161,9 +170,11 @@ static int make_groups(struct bench *b)
              (strcmp(b->proposer, "follower") == 0) != follower)) {
             continue;
         }
-        *g = (struct group){.processes = processes, .follower = follower};
+        *g = (struct group){.processes = processes,
+                            .follower = follower,
+                            .forms = forms_of(b, processes)};
         b->groups++;
-        for (uint32_t f = 0; f < b->forms; f++) {
+        for (uint32_t f = 0; f < g->forms; f++) {
             g->row[f] = make_row(g, f);
             if (g->row[f] == NULL || g->row[f]->ns == NULL) {
                 return fail(qn_strerror(QN_ENOMEM));
@@ -176,7 +187,8 @@ static int make_groups(struct bench *b)
 static void destroy(struct bench *b)
 {
     for (uint32_t i = 0; i < b->groups; i++) {
-        for (uint32_t f = 0; f < b->forms && b->group[i].row[f] != NULL; f++) {
+        for (uint32_t f = 0;
+             f < b->group[i].forms && b->group[i].row[f] != NULL; f++) {
             free(b->group[i].row[f]->ns);
             free(b->group[i].row[f]);
         }
@@ -191,8 +203,8 @@ static int run_pair(struct bench *b, struct group *g, bool reverse)
 {
     struct qn_commit_turn turn[FORMS_MAX];
     bool good = true;
-    for (uint32_t k = 0; k < b->forms; k++) {
-        const uint32_t f = reverse ? b->forms - 1 - k : k;
+    for (uint32_t k = 0; k < g->forms; k++) {
+        const uint32_t f = reverse ? g->forms - 1 - k : k;
         turn[f] = b->turn;
         turn[f].processes = g->processes;
         turn[f].proposer = g->follower ? b->turn.nodes - 1 : 0;
@@ -211,7 +223,7 @@ static int run_pair(struct bench *b, struct group *g, bool reverse)
         return 0;
     }
     const double base = qn_commit_turn_median(&turn[0]);
-    for (uint32_t f = 0; f < b->forms; f++) {
+    for (uint32_t f = 0; f < g->forms; f++) {
         qn_commit_row_add(g->row[f], &turn[f], base);
     }
     return 0;
@@ -230,10 +242,10 @@ static int run_pairs(struct bench *b)
 
 /* ---- the command --------------------------------------------------------- */
 
-static json_t *report_group(struct bench *b, struct group *g)
+static json_t *report_group(struct group *g)
 {
     json_t *rows = json_array();
-    for (uint32_t f = 0; f < b->forms && g->row[f]->turns > 0; f++) {
+    for (uint32_t f = 0; f < g->forms && g->row[f]->turns > 0; f++) {
         json_array_append_new(rows, qn_commit_table_row(g->row[f]));
     }
     if (g->left_out > 0) {
@@ -251,7 +263,7 @@ static int report(struct bench *b)
     json_t *groups = json_array();
     qn_commit_table_head();
     for (uint32_t i = 0; i < b->groups; i++) {
-        json_array_append_new(groups, report_group(b, &b->group[i]));
+        json_array_append_new(groups, report_group(&b->group[i]));
     }
     json_t *all = json_pack(
         "{s:s,s:i,s:s,s:s,s:i,s:b,s:i,s:i,s:i,s:s,s:o}", "bench", "commit",
@@ -300,8 +312,9 @@ int qn_bench_commit(int argc, char **argv)
     const struct qn_options o = {
         PROGRAM,
         "Measure consensus: the time from propose to own apply of one command "
-        "of 16 bytes,\nthe only one under way; the driver over queuepairs, and "
-        "members, run in turn. JSON\ngoes to stdout, a table to stderr.",
+        "of 16 bytes,\nthe only one under way; the driver over queuepairs, "
+        "members, and groups in\nprograms, run in turn. JSON goes to stdout, a "
+        "table to stderr.",
         table, QN_ARRAY_COUNT(table), &b};
     if (!qn_options_parse(&o, argc, argv, &status)) {
         return status;

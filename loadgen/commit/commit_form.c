@@ -7,8 +7,9 @@
 #include "core/base/err.h"
 
 static const struct qn_commit_form forms[] = {
-    {"bare", "the driver over queuepairs", qn_commit_bare_run},
-    {"member", "the member layer", qn_commit_member_run},
+    {"bare", "the driver over queuepairs", false, qn_commit_bare_run},
+    {"member", "the member layer", false, qn_commit_member_run},
+    {"group", "a group in the program's own loop", true, qn_commit_group_run},
 };
 
 const struct qn_commit_form *qn_commit_form(uint32_t i)

@@ -61,6 +61,7 @@ struct qn_commit_turn {
 struct qn_commit_form {
     const char *name;
     const char *text;
+    bool processes_only; /* and with the memory acceptor only */
     int (*run)(const struct qn_commit_turn *t);
 };
 
@@ -78,5 +79,6 @@ int qn_commit_turn_run(const struct qn_commit_form *f,
 /** The forms: one turn of each. @return QN_OK; as qn_commit_turn_run. */
 int qn_commit_bare_run(const struct qn_commit_turn *t);   /* commit_bare.c */
 int qn_commit_member_run(const struct qn_commit_turn *t); /* commit_member.c */
+int qn_commit_group_run(const struct qn_commit_turn *t);  /* commit_group.c */
 
 #endif

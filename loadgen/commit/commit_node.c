@@ -39,9 +39,8 @@ static void note(struct qn_commit_node *n)
     n->under_way = false;
 }
 
-static uint32_t on_apply(void *ctx, const struct qn_applied *a)
+void qn_commit_node_apply(struct qn_commit_node *n, const struct qn_applied *a)
 {
-    struct qn_commit_node *n = ctx;
     struct qn_commit_said *s = &n->so_far;
     uint64_t words[2];
     s->applied++;
@@ -54,6 +53,11 @@ static uint32_t on_apply(void *ctx, const struct qn_applied *a)
     if (a->mine) {
         note(n);
     }
+}
+
+static uint32_t on_apply(void *ctx, const struct qn_applied *a)
+{
+    qn_commit_node_apply(ctx, a);
     return 1;
 }
 
@@ -90,63 +94,75 @@ void qn_commit_node_init(struct qn_commit_node *n,
 }
 
 static void ring_all(const struct qn_commit_node *n,
-                     const struct qn_commit_ways *ways, void *ctx)
+                     void (*ring)(void *ctx, qn_node_t peer), void *ctx)
 {
     for (qn_node_t i = 0; i < n->t->nodes; i++) {
         if (i != n->self) {
-            ways->ring(ctx, i);
+            ring(ctx, i);
         }
     }
 }
 
-/* @return true if it has proposed. */
-static bool propose(struct qn_commit_node *n)
+bool qn_commit_node_due(struct qn_commit_node *n, uint64_t *words)
 {
     const uint64_t all = (uint64_t)n->t->warm + n->t->operations;
-    uint64_t words[2], seq;
-    const struct qn_slice command = {(const uint8_t *)words, sizeof words};
-    static_assert(sizeof words == QN_COMMIT_COMMAND_BYTES, "as is said");
     if (n->self != n->t->proposer || n->under_way || n->proposed == all) {
         return false;
     }
     command_of(n->proposed + 1, words);
     n->since = qn_clock_now();
-    n->under_way = qn_driver_submit(n->driver, &command, 1, &seq) == QN_OK;
+    return true;
+}
+
+bool qn_commit_node_proposed(struct qn_commit_node *n, int rc)
+{
+    n->under_way = rc == QN_OK;
     n->proposed += n->under_way;
     return n->under_way;
 }
 
+/* @return true if it has proposed. */
+static bool propose(struct qn_commit_node *n)
+{
+    uint64_t words[2], seq;
+    const struct qn_slice command = {(const uint8_t *)words, sizeof words};
+    static_assert(sizeof words == QN_COMMIT_COMMAND_BYTES, "as is said");
+    return qn_commit_node_due(n, words) &&
+           qn_commit_node_proposed(
+               n, qn_driver_submit(n->driver, &command, 1, &seq));
+}
+
 /* All is applied here, which is not counted yet. */
-static bool end_is_due(const struct qn_commit_node *n)
+bool qn_commit_node_restless(const struct qn_commit_node *n)
 {
     return !n->ended && n->so_far.applied > 0 &&
            n->so_far.applied == qn_load(&n->t->shared->total, QN_SEQ_CST);
 }
 
-static void look_for_end(struct qn_commit_node *n,
-                         const struct qn_commit_ways *ways, void *ctx)
+void qn_commit_node_look(struct qn_commit_node *n,
+                         void (*ring)(void *ctx, qn_node_t peer), void *ctx)
 {
     struct qn_commit_shared *s = n->t->shared;
     const uint64_t all = (uint64_t)n->t->warm + n->t->operations;
     if (n->self == n->t->proposer && n->so_far.applied == all &&
         qn_load(&s->total, QN_SEQ_CST) == 0) {
         qn_store(&s->total, all, QN_SEQ_CST);
-        ring_all(n, ways, ctx);
+        ring_all(n, ring, ctx);
     }
-    if (end_is_due(n)) {
+    if (qn_commit_node_restless(n)) {
         n->ended = true;
         if (qn_fetch_add(&s->ended, 1, QN_SEQ_CST) + 1 == n->t->nodes) {
-            ring_all(n, ways, ctx);
+            ring_all(n, ring, ctx);
         }
     }
 }
 
 /* Is there more to do for this node, or for one that waits for it? */
-static bool over(const struct qn_commit_node *n)
+bool qn_commit_node_over(const struct qn_commit_node *n)
 {
     const struct qn_commit_shared *s = n->t->shared;
     return qn_load(&s->ended, QN_SEQ_CST) == n->t->nodes ||
-           qn_load(&s->failed, QN_SEQ_CST) > 0;
+           qn_load(&s->failed, QN_SEQ_CST) > 0 || qn_clock_now() >= n->deadline;
 }
 
 static void wait_for_work(struct qn_commit_node *n,
@@ -157,7 +173,8 @@ static void wait_for_work(struct qn_commit_node *n,
         return;
     }
     ways->arm(ctx);
-    if (!ways->again(ctx) && !over(n) && !end_is_due(n)) {
+    if (!ways->again(ctx) && !qn_commit_node_over(n) &&
+        !qn_commit_node_restless(n)) {
         ways->sleep(ctx, until);
     }
     ways->wake(ctx);
@@ -172,7 +189,7 @@ static void turn(struct qn_commit_node *n, const struct qn_commit_ways *ways,
     bool did = qn_driver_turn(n->driver, now, qn_clock_wall_ms());
     did |= propose(n);
     (void)qn_driver_flush(n->driver, now);
-    look_for_end(n, ways, ctx);
+    qn_commit_node_look(n, ways->ring, ctx);
     at = QN_MIN(at, ways->end(ctx, now));
     at = QN_MIN(at, qn_driver_deadline(n->driver));
     if (did) {
@@ -188,25 +205,36 @@ static uint64_t sleeps(void)
     return getrusage(RUSAGE_THREAD, &u) == 0 ? (uint64_t)u.ru_nvcsw : 0;
 }
 
-int qn_commit_node_run(struct qn_commit_node *n, struct qn_driver *driver,
-                       const struct qn_commit_ways *ways, void *ctx)
+void qn_commit_node_begin(struct qn_commit_node *n)
+{
+    n->deadline = qn_clock_now() + QN_COMMIT_DEADLINE_NS;
+    n->slept = sleeps();
+    n->ran = qn_clock_cpu();
+}
+
+int qn_commit_node_end(struct qn_commit_node *n, uint64_t failovers)
 {
     const struct qn_commit_shared *s = n->t->shared;
-    const qn_time_t deadline = qn_clock_now() + QN_COMMIT_DEADLINE_NS;
-    const uint64_t slept = sleeps(), ran = qn_clock_cpu();
-    struct qn_driver_status st;
-    n->driver = driver;
-    while (!over(n) && qn_clock_now() < deadline) {
-        turn(n, ways, ctx);
-    }
-    qn_driver_status(driver, &st);
-    n->so_far.failovers = st.failovers;
-    n->so_far.sleeps = sleeps() - slept;
-    n->so_far.cpu_ns = qn_clock_cpu() - ran;
+    n->so_far.failovers = failovers;
+    n->so_far.sleeps = sleeps() - n->slept;
+    n->so_far.cpu_ns = qn_clock_cpu() - n->ran;
     n->t->shared->said[n->self] = n->so_far;
     return qn_load(&s->ended, QN_SEQ_CST) == n->t->nodes ? QN_OK
            : qn_load(&s->failed, QN_SEQ_CST) > 0         ? QN_EIO
                                                          : QN_ETIMEDOUT;
+}
+
+int qn_commit_node_run(struct qn_commit_node *n, struct qn_driver *driver,
+                       const struct qn_commit_ways *ways, void *ctx)
+{
+    struct qn_driver_status st;
+    n->driver = driver;
+    qn_commit_node_begin(n);
+    while (!qn_commit_node_over(n)) {
+        turn(n, ways, ctx);
+    }
+    qn_driver_status(driver, &st);
+    return qn_commit_node_end(n, st.failovers);
 }
 
 void qn_commit_node_failed(const struct qn_commit_turn *t, qn_node_t self,

@@ -33,8 +33,10 @@ struct qn_commit_node {
     struct qn_backoff backoff;
     uint64_t proposed;
     bool under_way, ended;
-    qn_time_t since;    /* it was proposed */
-    qn_time_t measured; /* ns; the first measured one was */
+    qn_time_t since;     /* it was proposed */
+    qn_time_t measured;  /* ns; the first measured one was */
+    uint64_t slept, ran; /* before the first turn */
+    qn_time_t deadline;
 };
 
 void qn_commit_node_init(struct qn_commit_node *n,
@@ -46,6 +48,36 @@ struct qn_service qn_commit_node_service(struct qn_commit_node *n);
 /** Take turns. @return QN_OK; QN_ETIMEDOUT, or a peer has failed: QN_EIO. */
 int qn_commit_node_run(struct qn_commit_node *n, struct qn_driver *driver,
                        const struct qn_commit_ways *ways, void *ctx);
+
+/* For a form whose turns are its own (commit_group.c): */
+
+/** Its turns begin. */
+void qn_commit_node_begin(struct qn_commit_node *n);
+
+/** A command has been applied. */
+void qn_commit_node_apply(struct qn_commit_node *n, const struct qn_applied *a);
+
+/** Is a command due? @param words  [2] Filled: its bytes. */
+bool qn_commit_node_due(struct qn_commit_node *n, uint64_t *words);
+
+/** It was proposed, with that result. @return was it? */
+bool qn_commit_node_proposed(struct qn_commit_node *n, int rc);
+
+/** After a turn: what is at its end is said, and `ring` called for each other
+ *  node that may wait for it. */
+void qn_commit_node_look(struct qn_commit_node *n,
+                         void (*ring)(void *ctx, qn_node_t peer), void *ctx);
+
+/** Take no further turn: all have ended, or one has failed, or it is too late.
+ */
+bool qn_commit_node_over(const struct qn_commit_node *n);
+
+/** It must not sleep: qn_commit_node_look has something to say. */
+bool qn_commit_node_restless(const struct qn_commit_node *n);
+
+/** Its turns have ended. @param failovers  That it has seen. @return as
+ *  qn_commit_node_run. */
+int qn_commit_node_end(struct qn_commit_node *n, uint64_t failovers);
 
 /** This node has failed, before or in its turns: the others need not wait. */
 void qn_commit_node_failed(const struct qn_commit_turn *t, qn_node_t self,

@@ -25,7 +25,7 @@
 #include "paxos/member/member_formats.h"
 
 enum {
-    LOOK_TURNS = 8,
+    LOOK_TURNS = 32,
     EVENTS = 3 + QN_GROUP_LINKS_MAX,
 };
 
@@ -92,6 +92,7 @@ static void destroy(struct qn_group *g)
     }
     qn_waits_fini(&g->proposals);
     qn_waits_fini(&g->barriers);
+    qn_fork_mark_drop(&g->own);
     free(g);
 }
 
@@ -99,6 +100,9 @@ static int make(struct qn_group *g)
 {
     int err = qn_waits_init(&g->proposals, g->o.proposals, g->o.proposal_bytes,
                             QN_EUNKNOWN);
+    if (err == QN_OK) {
+        err = qn_fork_mark_make(&g->own);
+    }
     if (err == QN_OK) {
         err = qn_waits_init(&g->barriers, g->o.barriers, 0, QN_ETIMEDOUT);
     }
@@ -130,7 +134,6 @@ int qn_group_join(struct qn_group **out, const struct qn_group_opts *o)
     }
     g->o = full;
     memcpy(g->name, o->name, strlen(o->name));
-    g->process = getpid();
     g->epoll = g->timer = g->commons_fd = -1;
     g->timer_at = QN_TIME_NEVER;
     for (uint32_t i = 0; i < QN_GROUP_LINKS_MAX; i++) {
@@ -151,7 +154,7 @@ int qn_group_join(struct qn_group **out, const struct qn_group_opts *o)
 
 void qn_group_leave(struct qn_group *g)
 {
-    if (g == NULL || g->process != getpid()) {
+    if (g == NULL || !qn_fork_mark_is_own(&g->own)) {
         return; /* a child of fork has none of it */
     }
     QN_ASSERT(!g->turning);
@@ -253,8 +256,12 @@ static bool readable(const struct qn_group *g)
 
 /* ---- a turn -------------------------------------------------------------- */
 
-static int rest(struct qn_group *g, qn_time_t at)
+/* What is due by now costs no system call: the next turn does it. */
+static int rest(struct qn_group *g, qn_time_t now, qn_time_t at)
 {
+    if (at <= now) {
+        return QN_GROUP_AGAIN;
+    }
     if (g->driver != NULL) {
         qn_member_arm(g->member);
         if (qn_member_again(g->member)) {
@@ -262,7 +269,7 @@ static int rest(struct qn_group *g, qn_time_t at)
             return QN_GROUP_AGAIN;
         }
     }
-    timer_set(g, QN_MAX(at, 1));
+    timer_set(g, at);
     g->armed = true;
     g->kicked = false;
     return QN_GROUP_ARMED;
@@ -297,7 +304,7 @@ static int turn(struct qn_group *g, qn_time_t now)
         return g->err;
     }
     at = QN_MIN(at, qn_group_links_turn(g, now));
-    int said = rest(g, at);
+    int said = rest(g, now, at);
     if (said == QN_GROUP_ARMED && readable(g)) {
         return QN_GROUP_AGAIN; /* it stays armed, so the next turn looks */
     }
@@ -306,7 +313,7 @@ static int turn(struct qn_group *g, qn_time_t now)
 
 int qn_group_turn(struct qn_group *g)
 {
-    if (g->process != getpid()) {
+    if (!qn_fork_mark_is_own(&g->own)) {
         return QN_EPERM;
     }
     if (g->step == QN_STEP_FAILED) {

@@ -12,6 +12,7 @@
 #include "core/rendezvous/rendezvous.h"
 #include "paxos/driver/driver.h"
 #include "paxos/group/dialogue.h"
+#include "paxos/group/fork_mark.h"
 #include "paxos/group/group.h"
 #include "paxos/group/waits.h"
 #include "paxos/member/member.h"
@@ -64,7 +65,7 @@ struct qn_group {
     struct qn_group_opts o;
     char name[QN_RENDEZVOUS_NAME_MAX + 1];
     struct qn_dialogue_hello hello; /* application, version, .. */
-    pid_t process;
+    struct qn_fork_mark own;        /* of the process that joined */
     int epoll, timer;
     qn_time_t timer_at; /* what the timer is set to; QN_TIME_NEVER */
     bool armed;         /* the last turn said so */
@@ -93,6 +94,7 @@ struct qn_group {
     uint64_t begin[QN_NODES_MAX]; /* has_begin: the first incarnations */
 
     struct qn_group_link link[QN_GROUP_LINKS_MAX];
+    uint32_t links; /* open ones */
     struct qn_group_known known[QN_GROUP_KNOWN_MAX];
     uint32_t known_count;
 

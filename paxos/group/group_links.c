@@ -38,6 +38,7 @@ struct qn_group_link *qn_group_link_add(struct qn_group *g, int fd, bool ours,
     }
     g->link[i] = (struct qn_group_link){
         .fd = fd, .ours = ours, .node = QN_NODES_MAX, .since = now};
+    g->links++;
     return &g->link[i];
 }
 
@@ -52,6 +53,7 @@ void qn_group_link_close(struct qn_group *g, struct qn_group_link *l)
     }
     close(l->fd);
     l->fd = -1;
+    g->links--;
 }
 
 bool qn_group_link_say(struct qn_group *g, struct qn_group_link *l,
@@ -80,7 +82,7 @@ void qn_group_links_accept(struct qn_group *g, qn_time_t now)
 qn_time_t qn_group_links_turn(struct qn_group *g, qn_time_t now)
 {
     qn_time_t at = QN_TIME_NEVER;
-    for (uint32_t i = 0; i < QN_GROUP_LINKS_MAX; i++) {
+    for (uint32_t i = 0; g->links > 0 && i < QN_GROUP_LINKS_MAX; i++) {
         struct qn_group_link *l = &g->link[i];
         const bool waits = g->step != QN_STEP_RUN && l->node < QN_NODES_MAX;
         if (l->fd < 0 || waits) {

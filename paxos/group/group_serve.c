@@ -281,7 +281,7 @@ static int refused(struct qn_group *g, enum qn_group_reason why)
 /* @return QN_OK: it may ask. */
 static int check(struct qn_group *g)
 {
-    if (g->process != getpid()) {
+    if (!qn_fork_mark_is_own(&g->own)) {
         return QN_EPERM;
     }
     if (g->step == QN_STEP_FAILED) {
@@ -295,6 +295,9 @@ static int check(struct qn_group *g)
 
 static qn_time_t deadline_of(uint64_t timeout)
 {
+    if (timeout == QN_GROUP_FOREVER) {
+        return QN_TIME_NEVER;
+    }
     const qn_time_t now = qn_clock_now();
     return timeout < QN_TIME_NEVER - now ? now + timeout : QN_TIME_NEVER;
 }
@@ -424,7 +427,7 @@ void qn_group_status(const struct qn_group *g, struct qn_group_status *out)
         out->err = g->err;
         out->failed = g->failed_slot;
         out->failed_err = g->failed_err;
-    } else if (g->driver != NULL && g->process == getpid()) {
+    } else if (g->driver != NULL && qn_fork_mark_is_own(&g->own)) {
         status_of_member(g, out);
     }
 }
