@@ -101,15 +101,29 @@ void qn_catch_up_need_snapshot(struct qn_onepaxos *p, struct qn_step *t,
     }
 }
 
+/** Memory acceptor: read the ring. @return false: it has not what is missing,
+ *  a peer is to be asked. */
+static bool ring_serves(struct qn_onepaxos *p, struct qn_step *t)
+{
+    int rc = p->memory != NULL ? qn_memory_leader_catch_up(p, t) : QN_EAGAIN;
+    if (rc == QN_EAGAIN) {
+        return false;
+    }
+    p->catch_up.active = false;
+    p->catch_up.gap_since = t->now;
+    if (rc == QN_OK) { /* go on with it at once */
+        p->catch_up.gap_since -= QN_MIN(t->now, p->params.t_gap);
+    }
+    return true;
+}
+
 /** Were all peers asked in vain? A silent peer may be stalled for ever. It
  *  may have the slot, but a snapshot of another peer is as good. */
-static void despair(struct qn_onepaxos *p, struct qn_step *t)
+static bool hopeless(const struct qn_onepaxos *p)
 {
     const struct qn_catch_up *f = &p->catch_up;
     uint64_t hope = others(p) & ~f->unable & ~f->silent;
-    if (gap(p) && f->dropped && hope == 0) {
-        qn_catch_up_need_snapshot(p, t, p->learned_hi + 1);
-    }
+    return gap(p) && f->dropped && hope == 0 && !qn_memory_leader_unknown(p);
 }
 
 static void ask(struct qn_onepaxos *p, struct qn_step *t)
@@ -117,7 +131,9 @@ static void ask(struct qn_onepaxos *p, struct qn_step *t)
     struct qn_catch_up *f = &p->catch_up;
     if (f->active) {
         f->silent |= QN_BIT(f->peer);
-        despair(p, t);
+        if (hopeless(p)) {
+            qn_catch_up_need_snapshot(p, t, p->learned_hi + 1);
+        }
     }
     f->peer = choose(p, f->active ? QN_BIT(f->peer) : 0);
     f->active = true;
@@ -146,18 +162,8 @@ void qn_catch_up_check(struct qn_onepaxos *p, struct qn_step *t)
 {
     if (!gap(p)) {
         p->catch_up.active = false;
-    } else if (t->now >= qn_catch_up_deadline(p)) {
-        int rc =
-            p->memory != NULL ? qn_memory_leader_catch_up(p, t) : QN_EAGAIN;
-        if (rc == QN_OK) {
-            p->catch_up.active = false; /* it serves: go on with it at once */
-            p->catch_up.gap_since = t->now - QN_MIN(t->now, p->params.t_gap);
-        } else if (rc == QN_ENOMEM) {
-            p->catch_up.active = false; /* the ring has it: no peer is asked */
-            p->catch_up.gap_since = t->now;
-        } else {
-            ask(p, t);
-        }
+    } else if (t->now >= qn_catch_up_deadline(p) && !ring_serves(p, t)) {
+        ask(p, t);
     }
 }
 
@@ -178,7 +184,11 @@ static void answered(struct qn_onepaxos *p, struct qn_step *t,
         ranks_of(
             p); /* if all are unable, each in turn: one may have it by now */
     f->dropped |= m->fill.log_lo > p->learned_hi + 1;
-    despair(p, t);
+    /* Peers were asked for their logs. The ring keeps more, and could not be
+     * read as long as the entry that names its owner was unknown here. */
+    if (hopeless(p) && !ring_serves(p, t)) {
+        qn_catch_up_need_snapshot(p, t, p->learned_hi + 1);
+    }
 }
 
 /** Would the peer be believed if it said so in a LEARN? */

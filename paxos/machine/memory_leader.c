@@ -448,6 +448,21 @@ int qn_memory_leader_force(struct qn_onepaxos *p, struct qn_step *t)
 
 /* ---------------------------------------------------------------- turn -- */
 
+/** The owner of the register lives, and the entry that made it so is unknown
+ *  here: it is asked for. */
+bool qn_memory_leader_unknown(const struct qn_onepaxos *p)
+{
+    qn_node_t owner;
+    uint64_t inc;
+    if (p->memory == NULL) {
+        return false;
+    }
+    struct qn_accept_register w = qn_memory_acceptor_load(p->memory);
+    return w.epoch >= qn_utility_len(&p->ul) &&
+           qn_memory_acceptor_owner(p->memory, &p->ul, w.epoch, &owner, &inc) &&
+           !qn_epoch_life_over(p, (uint8_t)owner, inc);
+}
+
 /** Read missing slots from the ring, as many as fit into this step. @return
  *  QN_OK: something was read; QN_ENOMEM: it is there, later perhaps;
  *  QN_EAGAIN: the ring cannot help. */

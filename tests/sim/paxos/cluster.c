@@ -267,13 +267,37 @@ void cluster_lead(struct cluster *c, qn_node_t node)
     cluster_step(c, node, &in);
 }
 
+/** As `node` knows: no majority of the voters lives once `peer` is one more, or
+ *  one less. */
+static bool lives_minority(const struct cluster *c, qn_node_t node,
+                           qn_node_t peer)
+{
+    const struct qn_onepaxos *p = c->member[node].p;
+    uint64_t voters = qn_utility_voters(&p->ul) ^ QN_BIT(peer);
+    uint64_t living =
+        voters & ((p->alive & ~p->change.suspected) | QN_BIT(node));
+    return 2 * __builtin_popcountll(living) <= __builtin_popcountll(voters);
+}
+
 void cluster_seat(struct cluster *c, qn_node_t node, qn_node_t peer, bool votes,
                   bool forced)
 {
     const struct qn_input in = {
         .kind = QN_IN_SEAT,
         .seat = {.node = peer, .votes = votes, .forced = forced}};
-    cluster_step(c, node, &in);
+    const struct qn_onepaxos *p = c->member[node].p;
+    bool busy = p->change.wanted;
+    bool same =
+        busy && p->change.seat.node == peer && p->change.seat.votes == votes;
+    bool minority = lives_minority(c, node, peer);
+    int err = cluster_step(c, node, &in);
+    if (c->cover != NULL) {
+        uint64_t *row = c->cover->row;
+        row[COVERAGE_SEAT_REPEATED] += same && err == QN_OK;
+        row[COVERAGE_SEAT_BUSY] += busy && !same && err == QN_EBUSY;
+        row[COVERAGE_SEAT_REFUSED] += err == QN_ENOQUORUM;
+        row[COVERAGE_SEAT_FORCED] += !busy && minority && err == QN_OK;
+    }
 }
 
 void cluster_suspect(struct cluster *c, qn_node_t node, uint64_t peers)

@@ -139,8 +139,10 @@ struct cluster {
     uint32_t upload_count;
     struct qn_ul_entry entry[CLUSTER_ENTRIES]; /* the utility log */
     uint32_t entries;
-    bool led[CLUSTER_ENTRIES]; /* its leader became ACTIVE */
-    bool forced;               /* recovered, and nobody has led since */
+    bool led[CLUSTER_ENTRIES];        /* its leader became ACTIVE */
+    uint64_t ended[QN_NODES_MAX];     /* incarnation whose vote was ended ... */
+    qn_time_t ended_at[QN_NODES_MAX]; /* ... and when; 0: it has heard of it */
+    bool forced;                      /* recovered, and nobody has led since */
     qn_epoch_t stopped; /* a node has the verdict that the group has stopped, in
                            this epoch; 0: not so */
     struct qn_ul_entry

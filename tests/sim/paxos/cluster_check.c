@@ -224,10 +224,32 @@ static void check_seat(struct cluster *c, const struct qn_ul_entry *e)
     bool votes = (e->voters & QN_BIT(e->voter)) != 0;
     CHECK(c, votes || owner->leader != e->voter,
           "node %u is removed, and owns the ring", e->voter);
+    CHECK(c, !votes || e->voter_inc > c->ended[e->voter],
+          "node %u: incarnation %" PRIu64 " votes again", e->voter,
+          e->voter_inc);
     if (c->cover != NULL) {
         c->cover->row[votes ? COVERAGE_SEAT_ADDED : COVERAGE_SEAT_REMOVED]++;
-        bool again = votes && (c->voters & QN_BIT(e->voter)) != 0;
-        c->cover->row[COVERAGE_SEAT_AGAIN] += again;
+        c->cover->row[COVERAGE_SEAT_AGAIN] += votes && c->ended[e->voter] != 0;
+    }
+    if (!votes) {
+        c->ended[e->voter] = e->voter_inc;
+        c->ended_at[e->voter] = c->now;
+    }
+}
+
+/** Longer than any message is on its way without a fault. */
+#define LATE_NS (2 * QN_MS)
+
+/** A node may hear late that it is removed. */
+static void note_removed(struct cluster *c, qn_node_t i)
+{
+    const struct member *m = &c->member[i];
+    if (c->ended_at[i] != 0 && c->ended[i] == m->inc &&
+        qn_utility_removed(&m->p->ul)) {
+        if (c->cover != NULL && c->now - c->ended_at[i] > LATE_NS) {
+            c->cover->row[COVERAGE_SEAT_LATE]++;
+        }
+        c->ended_at[i] = 0;
     }
 }
 
@@ -257,6 +279,7 @@ void cluster_check_learned(struct cluster *c, qn_node_t i)
     struct member *m = &c->member[i];
     const struct qn_onepaxos *p = m->p;
     note_entries(c, i);
+    note_removed(c, i);
     check_accepted(c, i);
     check_claim(c, i);
     check_word(c, i);

@@ -132,6 +132,12 @@ uint32_t coverage_print(const struct coverage *c, FILE *to)
         snprintf(what, sizeof what, "%u", n);
         line(&t, what, (const uint64_t[2]){c->runs[0][n], c->runs[1][n]}, both);
     }
+    for (uint32_t n = 1; n < COVERAGE_NODES; n++) {
+        char what[32];
+        snprintf(what, sizeof what, "%u seats", n);
+        line(&t, what, (const uint64_t[2]){0, c->seats[n]},
+             (const bool[2]){false, true});
+    }
     title(&t, "inputs");
     for (uint32_t i = 0; i < COVERAGE_INPUTS; i++) {
         const bool needed[2] = {i != QN_IN_SEAT, i != QN_IN_READ};

@@ -19,7 +19,7 @@
 #define COVERAGE_INPUTS  (QN_IN_SEAT + 1u)
 #define COVERAGE_OUTPUTS (QN_OUT_NEED_SNAPSHOT + 1u)
 #define COVERAGE_ROLES   (QN_HANDING_OVER + 1u)
-#define COVERAGE_NODES   8u /* 3 .. 7 */
+#define COVERAGE_NODES   8u /* 3 .. 7; seats 1 .. 7 */
 
 /* In the order of 6.4, then of 5. */
 #define COVERAGE_ROW_MAP(X)                                                    \
@@ -54,7 +54,15 @@
     X(VOTES_AGAIN, "a node whose record was damaged is given a vote")          \
     X(SEAT_ADDED, "members: a newcomer becomes a voter")                       \
     X(SEAT_REMOVED, "members: a voter is removed")                             \
-    X(SEAT_AGAIN, "members: a seat is taken again")
+    X(SEAT_AGAIN,                                                              \
+      "members: a removed seat votes again, by a later incarnation")           \
+    X(SEAT_LATE, "members: a removed process lives on, and hears of it late")  \
+    X(SEAT_LONE, "members: all voters but one are dead, of 3 or more")         \
+    X(SEAT_REPEATED, "members: an order is repeated while it is carried out")  \
+    X(SEAT_BUSY, "members: a second order meanwhile is refused")               \
+    X(SEAT_REFUSED,                                                            \
+      "members: an order that would leave no majority is refused")             \
+    X(SEAT_FORCED, "members: it is forced")
 
 enum coverage_row {
 #define X(name, text) COVERAGE_##name,
@@ -67,6 +75,7 @@ enum coverage_row {
 /** [2]: process acceptor, memory acceptor. */
 struct coverage {
     uint64_t runs[2][COVERAGE_NODES];
+    uint64_t seats[COVERAGE_NODES]; /* runs in which members come and go */
     uint64_t input[2][COVERAGE_INPUTS];
     uint64_t message[2][QN_MSG_KINDS];
     uint64_t output[2][COVERAGE_OUTPUTS];

@@ -152,6 +152,16 @@ void fault_oracle_dies(struct cluster *c, qn_node_t node)
     if (c->in_memory && alive == 1) {
         reached(c, COVERAGE_WORD_ALL_BUT_ONE);
     }
+    uint64_t voters = c->entry[c->entries - 1].voters;
+    uint32_t stay = 0;
+    for (qn_node_t n = 0; n < c->nodes; n++) {
+        stay +=
+            n != node && c->member[n].p != NULL && (voters & QN_BIT(n)) != 0;
+    }
+    if (stay == 1 && (voters & QN_BIT(node)) != 0 &&
+        __builtin_popcountll(voters) > 2) {
+        reached(c, COVERAGE_SEAT_LONE);
+    }
 }
 
 void fault_oracle_entry(struct cluster *c, qn_node_t node)

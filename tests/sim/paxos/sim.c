@@ -299,8 +299,7 @@ static void seats(struct sim *s, uint64_t seed)
     if (!c->in_memory || seed % 5 != 3) {
         return;
     }
-    c->nodes = 2 + (uint32_t)(sim_aside(&x) % 6);
-    c->nodes = seed % 7 == 3 ? 1 : c->nodes;
+    c->nodes = 1 + (uint32_t)(sim_aside(&x) % 7);
     c->voters = 1 | (sim_aside(&x) & (QN_BIT(c->nodes) - 1));
     s->faults &= ~(1u << FAULT_LOST);
     if (c->nodes > 1) {
@@ -402,6 +401,7 @@ uint64_t sim_run(uint64_t seed, const char *program, struct coverage *cover)
     c->cover = cover;
     if (cover != NULL) {
         cover->runs[c->in_memory][c->nodes]++;
+        cover->seats[c->nodes] += c->voters != 0;
     }
     run(s);
     uint64_t trace = c->trace;

@@ -31,6 +31,7 @@ static struct {
     qn_slot_t joined; /* where the joiner is */
     bool other;       /* another incarnation owns the next epoch */
     uint64_t known;   /* its owner has announced itself: node 0; 0: none has */
+    bool joiner_owns; /* not node 0, but the joiner has */
 } w;
 
 static const struct qn_ring *ring(void *ctx, qn_node_t node, uint64_t inc)
@@ -49,8 +50,8 @@ static bool owner(void *ctx, qn_epoch_t epoch)
 static bool owned_by(void *ctx, uint64_t epoch, qn_node_t *node, uint64_t *inc)
 {
     (void)ctx;
-    *node = 0;
-    *inc = 10;
+    *node = w.joiner_owns ? JOINER : 0;
+    *inc = w.joiner_owns ? 30 : 10;
     return epoch == w.known && epoch != 0;
 }
 
@@ -266,6 +267,65 @@ Test(memory_leader, reads_the_ring_of_an_epoch_when_it_has_its_entry)
         fx_later(&w.f, 10 * QN_MS);
     }
     cr_assert_eq(fx_status(&w.f).learned_hi, HI);
+    end();
+}
+
+/* Decided slots are missing, and the register is at an epoch of which this node
+ * has not heard: it asks its only peer for the log. */
+static void ask_for_the_log(void)
+{
+    qn_store(&w.word.first, LATER, QN_SEQ_CST);
+    w.known = LATER;
+    fx_beat(&w.f, JOINER, HI, HI);
+    for (uint32_t k = 0; k < MANY && fx_count(&w.f, QN_MSG_FETCH) == 0; k++) {
+        fx_later(&w.f, QN_MS);
+    }
+    cr_assert_eq(fx_to(&w.f, QN_MSG_FETCH, 0), JOINER);
+}
+
+/* The peer has dropped what is missing. */
+static void answer_with_nothing(void)
+{
+    const struct qn_msg m = {.kind = QN_MSG_FILL,
+                             .flags = QN_MSG_LAST,
+                             .fill = {.log_lo = HI + 1, .hi = HI}};
+    fx_recv(&w.f, JOINER, &m);
+}
+
+/* The leader may await this node, since its ring keeps what the log does not:
+ * the entry has come since the log was asked for. */
+Test(memory_leader, the_ring_is_looked_at_again_before_a_snapshot)
+{
+    begin(AT);
+    ask_for_the_log();
+    hear_of_later();
+    answer_with_nothing();
+    cr_assert_not(fx_status(&w.f).need_snapshot);
+    for (uint32_t k = 0; k < MANY; k++) {
+        fx_later(&w.f, QN_MS);
+    }
+    cr_assert_eq(fx_status(&w.f).learned_hi, HI);
+    cr_assert_eq(fx_status(&w.f).fetches, 1);
+    end();
+}
+
+/* Its ring will be looked at when the entry is here. */
+Test(memory_leader, no_snapshot_while_a_living_owner_is_unknown)
+{
+    begin(AT);
+    w.joiner_owns = true;
+    ask_for_the_log();
+    answer_with_nothing();
+    cr_assert_not(fx_status(&w.f).need_snapshot);
+    end();
+}
+
+Test(memory_leader, a_snapshot_if_the_unknown_owner_has_ended)
+{
+    begin(AT);
+    ask_for_the_log();
+    answer_with_nothing();
+    cr_assert(fx_status(&w.f).need_snapshot);
     end();
 }
 
