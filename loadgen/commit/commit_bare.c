@@ -12,8 +12,9 @@
 #include "loadgen/commit/commit_node.h"
 #include "paxos/log/ring.h"
 
-#define RING_SLOTS    4096u
-#define RING_CAPACITY (UINT64_C(1) << 20)
+/* As members have it: what a command costs depends on it. */
+#define RING_SLOTS    QN_RING
+#define RING_CAPACITY (UINT64_C(2) << 20)
 
 struct group {
     const struct qn_commit_turn *t;

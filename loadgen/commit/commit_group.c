@@ -94,6 +94,7 @@ static int join(struct seat *s)
                                     .members = t->nodes,
                                     .cells = QN_COMMIT_CELLS,
                                     .log_bytes = (uint64_t)1 << 20,
+                                    .command_max = 4096,
                                     .service = {.apply = on_apply,
                                                 .begin = no_begin,
                                                 .next = no_next,
