@@ -55,7 +55,7 @@
 #include "core/qp.h"
 #include "core/wait/doorbell.h"
 
-#define QN_OUTBOX_VERSION 8u
+#define QN_OUTBOX_VERSION 9u
 #define QN_LANE_BYTES_MAX ((size_t)1 << 30)
 #define QN_RING_BYTES_MAX ((size_t)1 << 36) /* of the arena, too */
 
@@ -76,6 +76,13 @@ struct qn_outbox_opts {
                                     each reader, -1: none. NULL: numa_node */
     bool shared; /* true: memfd; false: private pages (threads) */
     const struct qn_alloc *alloc; /* of the handle, kept; NULL: malloc's */
+};
+
+/** What an incarnation lacks of the replicated state. */
+enum qn_state_lack {
+    QN_STATE_WHOLE,
+    QN_STATE_NONE, /* it has none yet */
+    QN_STATE_LOST  /* it could not apply a command (paxos/apply) */
 };
 
 /** Single-writer lines that peers look at; the owner writes them relaxed or
@@ -109,6 +116,7 @@ struct qn_outbox_state {
                       known; release (PROTOCOL.md 5.7) */
     qn_a64 coming; /* position of a snapshot that is on its way to this
                       incarnation; 0: none; release */
+    qn_a64 lack;   /* enum qn_state_lack: can this incarnation give a state? */
     qn_a64 hears[QN_NODES_MAX]; /* the incarnation of each node that this one
                          receives from; 0: none, and all that its former
                          incarnations had sent was received before; release */

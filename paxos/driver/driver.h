@@ -253,11 +253,14 @@ struct qn_driver_status {
     uint32_t entries; /* of the utility log that this node knows: voters of
                          more entries are later ones */
     enum qn_change_state change; /* the last one that was ordered here ... */
-    int change_error;   /* ... REFUSED, UNKNOWN: why (qn_driver_change) */
-    uint64_t in_sync;   /* mask of voters with which nothing that was decided
-                           is lost, if all others end. Process acceptor: the
-                           leader and the acceptor; both are needed */
-    uint64_t failovers; /* changes of roles that this incarnation has seen */
+    int change_error;     /* ... REFUSED, UNKNOWN: why (qn_driver_change) */
+    uint64_t in_sync;     /* mask of voters with which nothing that was decided
+                             is lost, if all others end; none whose state is lost
+                             is. Process acceptor: of the leader and the acceptor;
+                             both are needed */
+    uint64_t lost_states; /* mask of living nodes that say that their state is
+                           lost (qn_driver_apply_failure) */
+    uint64_t failovers;   /* changes of roles that this incarnation has seen */
     enum qn_driver_reason reason; /* of the last one */
     qn_node_t lost;               /* the node that lost its role then */
     bool need_snapshot;           /* it lacks slots that no peer keeps */
@@ -617,17 +620,21 @@ void qn_driver_suspend_apply(struct qn_driver *d, bool suspended);
 /**
  * What the service could not apply. If that cost its state, this node applies
  * nothing, gives no snapshot (qn_driver_cut) and does not propose itself as
- * leader, until qn_driver_install; a snapshot is asked for as by need_snapshot.
+ * leader, until qn_driver_install; if it leads, another voter is to lead
+ * (memory acceptor). It votes as before, and its log counts as before, but it
+ * is not in_sync. A snapshot is asked for as by need_snapshot, all the time.
  * Valid as long as the driver.
  */
 const struct qn_apply_failure *qn_driver_apply_failure(
     const struct qn_driver *d);
 
-/** Where can a state come from? Nothing is done while it is whole.
- *  @param incomplete  Mask of peers that have said that they have none. */
-void qn_driver_apply_look(struct qn_driver *d, uint64_t incomplete);
+/** Has the service a state, or does it wait for the first snapshot? It has one
+ *  at first. The others are told, so that none of them waits for it as a donor.
+ */
+void qn_driver_has_state(struct qn_driver *d, bool has);
 
-/** State transfer has given up, with that error. Likewise. */
+/** State transfer has given up, with that error. Nothing is done while the
+ *  state is whole. */
 void qn_driver_apply_gave_up(struct qn_driver *d, int err);
 
 /** A snapshot of `position` is on its way to this node, and will be installed

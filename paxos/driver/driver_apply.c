@@ -89,6 +89,33 @@ static bool is_whole(const struct qn_driver *d)
     return qn_apply_failure_whole(&d->apply.failure);
 }
 
+/* relaxed: only this thread writes it, and nothing is read through it. */
+static void lack_say(const struct qn_driver *d)
+{
+    enum qn_state_lack lack = !is_whole(d)    ? QN_STATE_LOST
+                              : d->apply.none ? QN_STATE_NONE
+                                              : QN_STATE_WHOLE;
+    qn_store(&d->o.state->lack, lack, QN_RELAXED);
+}
+
+static uint64_t lack_of(const struct qn_driver *d, qn_node_t i)
+{
+    const struct qn_outbox_state *s =
+        i == d->o.self ? d->o.state : d->peer[i].state;
+    return s != NULL ? qn_load(&s->lack, QN_RELAXED) : QN_STATE_WHOLE;
+}
+
+uint64_t qn_driver_lost_states(const struct qn_driver *d)
+{
+    uint64_t mask = 0;
+    for (qn_node_t i = 0; i < d->o.nodes; i++) {
+        if (qn_driver_lives(d, i) && lack_of(d, i) == QN_STATE_LOST) {
+            mask |= qn_driver_bit(i);
+        }
+    }
+    return mask;
+}
+
 /* The machine puts out no more while anything waits. */
 static void gate(struct qn_driver *d)
 {
@@ -128,6 +155,7 @@ static void lose(struct qn_driver *d)
 {
     release(d);
     (void)qn_onepaxos_lose_state(d->machine);
+    lack_say(d);
     gate(d);
     need_state(d);
 }
@@ -193,11 +221,43 @@ static bool held_next(struct qn_driver *d)
     return true;
 }
 
+/* Where can a state come from? */
+static void donors_look(struct qn_driver *d)
+{
+    qn_slot_t applied[QN_NODES_MAX] = {0};
+    struct qn_apply_members m = {.applied = applied};
+    for (qn_node_t i = 0; i < d->o.nodes; i++) {
+        struct qn_position said;
+        if (i != d->o.self && qn_driver_peer_says(d, i, &said)) {
+            m.living |= qn_driver_bit(i);
+            m.incomplete |=
+                lack_of(d, i) != QN_STATE_WHOLE ? qn_driver_bit(i) : 0;
+            applied[i] = said.applied;
+        }
+    }
+    qn_apply_failure_look(&d->apply.failure, &m);
+}
+
+/* A leader that applies nothing decides more only up to a bound: another one is
+ * to lead. */
+static void wait_for_state(struct qn_driver *d)
+{
+    if (d->apply.failure.phase == QN_APPLY_ENDED) {
+        return;
+    }
+    donors_look(d);
+    need_state(d);
+    if (d->memory && qn_driver_leads(d)) {
+        qn_driver_hand_over(d);
+    }
+    d->apply.check_at = d->now + QN_DRIVER_LEAD_AGAIN;
+}
+
 void qn_driver_apply_again(struct qn_driver *d)
 {
     struct qn_driver_apply *w = &d->apply;
     if (w->count == 0) {
-        need_state(d);
+        wait_for_state(d);
         return;
     }
     if (d->now < w->failure.again_at) {
@@ -214,7 +274,11 @@ void qn_driver_apply_again(struct qn_driver *d)
 
 qn_time_t qn_driver_apply_deadline(const struct qn_driver *d)
 {
-    return d->apply.count != 0 ? d->apply.failure.again_at : QN_TIME_NEVER;
+    const struct qn_driver_apply *w = &d->apply;
+    bool lost = !is_whole(d) && w->failure.phase != QN_APPLY_ENDED;
+    return w->count != 0 ? w->failure.again_at
+           : lost        ? w->check_at
+                         : QN_TIME_NEVER;
 }
 
 bool qn_driver_apply_waits(const struct qn_driver *d)
@@ -226,6 +290,7 @@ void qn_driver_apply_installed(struct qn_driver *d)
 {
     QN_ASSERT(d->apply.count == 0);
     qn_apply_failure_installed(&d->apply.failure);
+    lack_say(d);
     gate(d);
 }
 
@@ -242,21 +307,12 @@ const struct qn_apply_failure *qn_driver_apply_failure(
     return &d->apply.failure;
 }
 
-void qn_driver_apply_look(struct qn_driver *d, uint64_t incomplete)
+void qn_driver_has_state(struct qn_driver *d, bool has)
 {
-    qn_slot_t applied[QN_NODES_MAX] = {0};
-    struct qn_apply_members m = {.incomplete = incomplete, .applied = applied};
-    if (is_whole(d)) {
-        return;
+    if (d->apply.none == has) {
+        d->apply.none = !has;
+        lack_say(d);
     }
-    for (qn_node_t i = 0; i < d->o.nodes; i++) {
-        struct qn_position said;
-        if (i != d->o.self && qn_driver_peer_says(d, i, &said)) {
-            m.living |= qn_driver_bit(i);
-            applied[i] = said.applied;
-        }
-    }
-    qn_apply_failure_look(&d->apply.failure, &m);
 }
 
 void qn_driver_apply_gave_up(struct qn_driver *d, int err)

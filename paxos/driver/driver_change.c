@@ -35,7 +35,7 @@ static uint64_t own_incarnation(const struct qn_driver *d)
     return d->peer[d->o.self].incarnation.inc;
 }
 
-static bool leads(const struct qn_driver *d)
+bool qn_driver_leads(const struct qn_driver *d)
 {
     return d->roles.cfg.leader == d->o.self &&
            d->roles.cfg.leader_inc == own_incarnation(d);
@@ -96,7 +96,7 @@ static qn_node_t heir_of(const struct qn_driver *d)
 /* Another voter is to lead; all hear of it, so that they know the reason. Not
  * with each question: the heir needs its time. Until it leads nothing of the
  * order has begun. */
-static void hand_over(struct qn_driver *d)
+void qn_driver_hand_over(struct qn_driver *d)
 {
     qn_node_t heir = heir_of(d);
     if (heir == d->o.self || d->now < d->order.lead_at) {
@@ -144,7 +144,7 @@ static int take(struct qn_driver *d, const struct qn_driver_change *c)
         return err;
     }
     if (c->node == d->o.self) {
-        hand_over(d);
+        qn_driver_hand_over(d);
         return QN_EAGAIN;
     }
     return qn_driver_step(d, &in);
@@ -215,7 +215,7 @@ static void ask(struct qn_driver *d)
         answers_void(o);
         o->epoch = d->roles.cfg.index;
     }
-    if (leads(d)) {
+    if (qn_driver_leads(d)) {
         outcome(o, take(d, &o->change));
     } else if (leader_lives(d) && !o->refused) {
         const struct qn_msg m = {.kind = QN_MSG_ORDER,

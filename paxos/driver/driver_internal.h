@@ -118,6 +118,7 @@ struct qn_driver_talk {
     uint64_t asks;     /* mask: peers that are to be asked */
     uint64_t question; /* newest number of one */
     qn_time_t ask_at;  /* those that are waited for, again */
+    uint64_t reached;  /* question up to which reads were seen to be answered */
     bool read_wanted;  /* reads wait for a question that is not asked */
     uint64_t round;    /* the question to all peers, of the verdict; 0: none */
     uint32_t round_ul; /* entries of the utility log that were known then */
@@ -141,10 +142,12 @@ struct qn_driver_noted {
 /** Applying, and what waits because the service cannot (driver_apply.c). */
 struct qn_driver_apply {
     struct qn_apply_failure failure;
-    bool suspended; /* by the program */
-    uint32_t count; /* of `held`; 0: nothing waits */
-    uint32_t next;  /* of these; the others are applied */
-    uint32_t done;  /* commands of the next one that are applied */
+    bool suspended;     /* by the program */
+    bool none;          /* the service has no state yet */
+    qn_time_t check_at; /* a lost state: for members that can give one */
+    uint32_t count;     /* of `held`; 0: nothing waits */
+    uint32_t next;      /* of these; the others are applied */
+    uint32_t done;      /* commands of the next one that are applied */
     struct qn_apply held[QN_OUTS_MAX]; /* each has a reference to its batch */
 };
 
@@ -315,6 +318,10 @@ uint64_t qn_driver_in_sync(const struct qn_driver *d, uint64_t voters);
 /* ---- driver_change.c ----------------------------------------------------- */
 
 /** An order is pending, and the entries from that index on are new. */
+bool qn_driver_leads(const struct qn_driver *d);
+/** Leader: the next voter in sync is to lead instead, unless one was told so
+ *  less than QN_DRIVER_LEAD_AGAIN before. */
+void qn_driver_hand_over(struct qn_driver *d);
 void qn_driver_order_learn(struct qn_driver *d, uint32_t from);
 
 /** An order is pending, and its time has come: is it done? Else the leader is
@@ -370,7 +377,7 @@ void qn_driver_state_forget(struct qn_driver *d, qn_node_t peer);
 void qn_driver_state_say(struct qn_driver *d);
 
 /** As qn_driver_read_view. */
-struct qn_read_view qn_driver_state_view(const struct qn_driver *d);
+struct qn_read_view qn_driver_state_view(struct qn_driver *d);
 
 /** A peer has said its state. Void if outboxes are read. */
 void qn_driver_state_take(struct qn_driver *d, qn_node_t from,
@@ -516,6 +523,9 @@ void qn_driver_apply(struct qn_driver *d, const struct qn_apply *a);
 bool qn_driver_apply_waits(const struct qn_driver *d);
 void qn_driver_apply_again(struct qn_driver *d);
 qn_time_t qn_driver_apply_deadline(const struct qn_driver *d);
+/** Mask of living nodes, this one included, that say that their state is lost.
+ */
+uint64_t qn_driver_lost_states(const struct qn_driver *d);
 /** A snapshot has replaced the state. Nothing waits. */
 void qn_driver_apply_installed(struct qn_driver *d);
 /** Give back what waits. */

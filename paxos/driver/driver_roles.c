@@ -372,16 +372,20 @@ static uint64_t in_sync_memory(const struct qn_driver *d, uint64_t voters)
     return mask;
 }
 
+/* One whose state is lost has the log, but not what was cut of it. */
 uint64_t qn_driver_in_sync(const struct qn_driver *d, uint64_t voters)
 {
+    const uint64_t lost = qn_driver_lost_states(d);
     if (d->memory) {
-        return in_sync_memory(d, voters);
+        return in_sync_memory(d, voters & ~lost);
     }
-    return (life_lives(d, d->roles.cfg.leader, d->roles.cfg.leader_inc)
-                ? qn_driver_bit(d->roles.cfg.leader)
-                : 0) |
-           (qn_driver_acceptor_lives(d) ? qn_driver_bit(d->roles.cfg.acceptor)
-                                        : 0);
+    const uint64_t roles =
+        (life_lives(d, d->roles.cfg.leader, d->roles.cfg.leader_inc)
+             ? qn_driver_bit(d->roles.cfg.leader)
+             : 0) |
+        (qn_driver_acceptor_lives(d) ? qn_driver_bit(d->roles.cfg.acceptor)
+                                     : 0);
+    return roles & ~lost;
 }
 
 void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out)
@@ -401,6 +405,7 @@ void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out)
         .entries = st.ul_len,
         .is_voter = (st.voters & qn_driver_bit(d->o.self)) != 0,
         .in_sync = qn_driver_in_sync(d, st.voters),
+        .lost_states = qn_driver_lost_states(d),
         .change = d->order.state,
         .change_error = d->order.error,
         .failovers = d->roles.failovers,

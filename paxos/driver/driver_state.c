@@ -38,11 +38,15 @@
 
 /* ---- reads --------------------------------------------------------------- */
 
-struct qn_read_view qn_driver_state_view(const struct qn_driver *d)
+/* While the service has not applied what the machine has put out, no further
+ * read is answered. */
+struct qn_read_view qn_driver_state_view(struct qn_driver *d)
 {
+    if (!qn_driver_apply_waits(d)) {
+        d->talk.reached = qn_onepaxos_read_reached(d->machine);
+    }
     return (struct qn_read_view){.index = qn_onepaxos_read_number(d->machine),
-                                 .reached =
-                                     qn_onepaxos_read_reached(d->machine)};
+                                 .reached = d->talk.reached};
 }
 
 void qn_driver_read_wanted(struct qn_driver *d, uint64_t index)
@@ -85,6 +89,7 @@ static struct qn_peer_state own_state(const struct qn_driver *d)
         .hold_slot = qn_load(&s->hold_slot, QN_RELAXED),
         .hold_done = qn_load(&s->hold_done, QN_RELAXED),
         .held = qn_load(&s->held, QN_RELAXED),
+        .lack = qn_load(&s->lack, QN_RELAXED),
         .phase = qn_load(&s->phase, QN_RELAXED),
     };
     for (uint32_t i = 0; i < QN_PEER_STATE_COUNTERS; i++) {
@@ -118,7 +123,8 @@ static bool is_urgent(const struct qn_driver_talk *t,
     const struct qn_peer_state *was = &t->said;
     return epoch != t->epoch || now->voted != was->voted ||
            now->stopped != was->stopped || now->held != was->held ||
-           now->hold_slot != was->hold_slot || now->phase != was->phase ||
+           now->hold_slot != was->hold_slot || now->lack != was->lack ||
+           now->phase != was->phase ||
            counted(was, now, QN_PEER_STATE_AT_ONCE, QN_PEER_STATE_COUNTERS);
 }
 
@@ -231,6 +237,7 @@ void qn_driver_state_take(struct qn_driver *d, qn_node_t from,
     qn_store(&s->hold_slot, said.hold_slot, QN_RELAXED);
     qn_store(&s->hold_done, said.hold_done, QN_RELAXED);
     qn_store(&s->held, said.held, QN_RELAXED);
+    qn_store(&s->lack, said.lack, QN_RELAXED);
     if (m->body.len == QN_PEER_STATE_BYTES) {
         program_take(s, &said);
     }

@@ -227,8 +227,9 @@ int qn_group_fd(const struct qn_group *g);
  *         version or transport); QN_ENOSYS: the members, or the kernel, speak
  *         another version; QN_EBUSY: all seats are taken, or this thread is a
  *         member of another group; QN_EMFILE; QN_ENOMEM; QN_EIO; QN_EAPPLY:
- *         `apply` has failed again, after a state was fetched. QN_EPERM: in a
- *         forked child.
+ *         `apply` has failed again, after a state was fetched; or an error of
+ *         the snapshots' callbacks, of this member or another one, that has
+ *         come again for some seconds. QN_EPERM: in a forked child.
  */
 int qn_group_turn(struct qn_group *g);
 

@@ -25,6 +25,10 @@
 /** Incarnations that a guest hears of before it starts, its own not counted. */
 #define QN_GROUP_KNOWN_MAX 256u
 
+/** Rounds of all donors in which a callback of a snapshot fails, until this
+ *  process gives up: some seconds. */
+#define QN_GROUP_ROUNDS_MAX 100u
+
 /** How far this process is. */
 enum qn_group_step {
     QN_STEP_ENTER,    /* it looks for a member, or founds */

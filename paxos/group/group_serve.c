@@ -163,6 +163,7 @@ struct qn_member_state qn_group_member_state(struct qn_group *g)
                                              .install = build_install,
                                              .abandon = build_abandon,
                                              .ctx = g},
+                                    .rounds_max = QN_GROUP_ROUNDS_MAX,
                                     .lags = on_lags,
                                     .covered = on_covered,
                                     .caught_up = on_caught_up,
@@ -233,15 +234,28 @@ static void tell_changes(struct qn_group *g, qn_time_t now)
     }
 }
 
-static void end_for_apply(struct qn_group *g)
+/* Its service can neither apply nor take a state. @return true: so it ends. */
+static bool ends(struct qn_group *g)
 {
     const struct qn_apply_failure f = *failure(g);
+    struct qn_state_transfer_status t;
     char why[QN_GROUP_WHY_MAX];
-    snprintf(why, sizeof why, "the command in slot %llu cannot be applied: %s",
-             (unsigned long long)f.slot, qn_strerror(f.error));
+    qn_member_transfer_status(g->member, &t);
+    if (f.phase != QN_APPLY_ENDED && !t.gave_up) {
+        return false;
+    }
     g->failed_slot = f.slot;
     g->failed_err = f.error;
-    (void)qn_group_fail(g, f.ended, why);
+    if (t.gave_up) {
+        snprintf(why, sizeof why, "no state came: %s (member %u)",
+                 qn_strerror(t.error), t.error_node);
+    } else {
+        snprintf(why, sizeof why,
+                 "the command in slot %llu cannot be applied: %s",
+                 (unsigned long long)f.slot, qn_strerror(f.error));
+    }
+    (void)qn_group_fail(g, t.gave_up ? t.error : f.ended, why);
+    return true;
 }
 
 qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now)
@@ -260,8 +274,7 @@ qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now)
     at = QN_MIN(at, qn_member_turn_end(g->member, now));
     tell_changes(g, now);
     g->applying = false;
-    if (failure(g)->phase == QN_APPLY_ENDED) {
-        end_for_apply(g);
+    if (ends(g)) {
         return QN_TIME_NEVER;
     }
     at = QN_MIN(at, qn_driver_deadline(g->driver));

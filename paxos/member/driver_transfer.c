@@ -34,6 +34,12 @@ static bool cut(void *ctx, struct qn_library_state *s)
     return true;
 }
 
+static bool whole(void *ctx)
+{
+    const struct qn_driver_transfer *t = ctx;
+    return qn_apply_failure_whole(qn_driver_apply_failure(t->driver));
+}
+
 static int resume(void *ctx, const struct qn_library_state *s, qn_time_t now)
 {
     const struct qn_driver_transfer *t = ctx;
@@ -94,6 +100,7 @@ struct qn_state_transfer_ops qn_driver_transfer_ops(
     return (struct qn_state_transfer_ops){.tell = tell,
                                           .busy = busy,
                                           .cut = cut,
+                                          .whole = whole,
                                           .resume = resume,
                                           .may_suspend = may_suspend,
                                           .log_used = log_used,

@@ -104,6 +104,9 @@ struct qn_member_state {
     /** Without a consistent cut (`no_cut`) a member applies nothing while it
      *  gives, and gives as leader only if no other member has all. */
     struct qn_state_transfer_user user;
+    uint32_t rounds_max; /* as in struct qn_state_transfer_opts: then no state
+                            is asked for any more, and one that is lost has
+                            ended the member (qn_driver_apply_failure) */
     /** This member lacks what no other one keeps any more, from `slot` on: a
      *  snapshot is asked for. */
     void (*lags)(void *ctx, qn_slot_t slot);
@@ -359,7 +362,7 @@ void qn_member_phase_set(struct qn_member *m, uint64_t phase);
  *  only those below QN_PEER_STATE_COUNTERS are said (paxos/wire). */
 #define QN_MEMBER_COUNTERS        57u
 /** Counters of one line travel between cores together. */
-#define QN_MEMBER_COUNTER_LINE(k) (((unsigned)(k) + 6u) / 8u)
+#define QN_MEMBER_COUNTER_LINE(k) (((unsigned)(k) + 7u) / 8u)
 uint64_t qn_member_counter(const struct qn_member *m, qn_node_t node,
                            uint32_t k);
 void qn_member_counter_set(struct qn_member *m, uint32_t k, uint64_t value);

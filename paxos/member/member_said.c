@@ -9,7 +9,7 @@
 #include "paxos/member/member_internal.h"
 
 static_assert(offsetof(struct qn_outbox_state, counters) / sizeof(qn_a64) % 8 ==
-                      6 &&
+                      7 &&
                   QN_CACHELINE == 8 * sizeof(qn_a64),
               "QN_MEMBER_COUNTER_LINE");
 static_assert(QN_MEMBER_COUNTERS ==

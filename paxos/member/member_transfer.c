@@ -74,6 +74,7 @@ int qn_member_transfer_begin(struct qn_member *m)
         .nodes = m->o.nodes,
         .ops = qn_driver_transfer_ops(&m->transfer_ops),
         .user = m->state.user,
+        .rounds_max = m->state.rounds_max,
         .alloc = m->o.alloc,
         .log = m->o.log};
     int err = qn_state_transfer_create(&m->transfer, &o);
@@ -103,6 +104,10 @@ qn_time_t qn_member_transfer_turn(struct qn_member *m, qn_time_t now)
     qn_time_t at = qn_state_transfer_turn(m->transfer, now);
     qn_state_transfer_status(m->transfer, &st);
     qn_driver_coming(m->driver, st.position);
+    qn_driver_has_state(m->driver, m->state.user.complete(m->state.user.ctx));
+    if (st.gave_up) {
+        qn_driver_apply_gave_up(m->driver, st.error);
+    }
     if (m->state.user.no_cut) {
         qn_driver_suspend_apply(m->driver,
                                 qn_state_transfer_suspends(m->transfer));

@@ -61,7 +61,7 @@
 
 /** Version of all that the nodes of one group send or show each other:
  *  messages, batches, entries of the utility log, records, rings. */
-#define QN_MSG_VERSION 9u
+#define QN_MSG_VERSION 10u
 
 enum qn_msg_kind {
     QN_MSG_REQUEST = 1, /* origin -> leader; slot = first sequence. No body:

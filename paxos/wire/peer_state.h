@@ -38,6 +38,7 @@ struct qn_peer_state {
     uint64_t hold_slot; /* first slot to keep for a joiner; 0: none */
     uint64_t hold_done; /* part of the snapshot that is sent, of QN_HOLD_DONE */
     uint64_t held;      /* epoch that it leads while writes are held, + 1; 0 */
+    uint64_t lack;      /* enum qn_state_lack: of the replicated state */
     uint64_t ask;       /* the receiver is to answer; 0: need not */
     uint64_t answer; /* newest `ask` of the receiver that was read; 0: none */
     /* The program's, any values; left out if the receiver has them: */
@@ -45,8 +46,8 @@ struct qn_peer_state {
     uint64_t counters[QN_PEER_STATE_COUNTERS];
 };
 
-#define QN_PEER_STATE_SHORT 88u /* bytes, without the program's */
-#define QN_PEER_STATE_BYTES 128u
+#define QN_PEER_STATE_SHORT 96u /* bytes, without the program's */
+#define QN_PEER_STATE_BYTES 136u
 
 /** @param to     [bytes] filled.
  *  @param bytes  QN_PEER_STATE_BYTES or QN_PEER_STATE_SHORT. */

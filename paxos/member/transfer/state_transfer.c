@@ -335,7 +335,7 @@ static bool gives_up(struct qn_state_transfer *r, qn_time_t now)
 static qn_time_t read_some(struct qn_state_transfer *r, qn_time_t now)
 {
     struct state_transfer_join *j = &r->join;
-    bool serving = r->o.user.complete(r->o.user.ctx);
+    bool serving = state_transfer_complete(r);
     uint32_t most = serving ? 1 : QN_STATE_TRANSFER_WINDOW;
     int err = QN_OK;
     for (uint32_t i = 0; i < most && j->head != j->tail; i++) {

@@ -164,6 +164,9 @@ struct qn_state_transfer_ops {
     /** Fill the library's state: qn_driver_cut, qn_driver_ul. @return false:
      * not between two slots; a later turn may succeed. */
     bool (*cut)(void *ctx, struct qn_library_state *s);
+    /** False: the user's state is lost, whatever `complete` says; a cut under
+     *  way is given up. NULL: it never is. */
+    bool (*whole)(void *ctx);
     /** The user's state will be that of `s` in this very turn:
      * qn_driver_install.
      *  @return QN_OK; QN_EAGAIN: try in a later turn; QN_ESTALE: it is not

@@ -362,7 +362,7 @@ static qn_time_t work(struct qn_state_transfer *r, qn_time_t now)
     if (g->state == GIFT_NONE) {
         return QN_TIME_NEVER;
     }
-    if (!r->o.user.complete(r->o.user.ctx)) {
+    if (!state_transfer_complete(r)) {
         give_up(r, TRANSFER_LOADING);
         return QN_TIME_NEVER;
     }

@@ -145,6 +145,13 @@ static inline int state_transfer_send(struct qn_state_transfer *r, qn_node_t to,
                          (struct qn_slice){(const uint8_t *)&h, sizeof h});
 }
 
+/** Is there a state to give, and to serve from? */
+static inline bool state_transfer_complete(const struct qn_state_transfer *r)
+{
+    return r->o.user.complete(r->o.user.ctx) &&
+           (r->o.ops.whole == NULL || r->o.ops.whole(r->o.ops.ctx));
+}
+
 /** True if `most` is over since the peer was heard, at the second look only:
  *  between two turns this node itself may have been stalled, with messages
  *  waiting. */

@@ -237,12 +237,10 @@ Test(driver_apply, what_no_service_can_apply_stops_the_group)
     world_submit_number(w, 1, 5);
     world_rounds(w, 3000);
     for (qn_node_t i = 0; i < NODES; i++) {
-        cr_assert_eq(failure(w, i)->phase, QN_APPLY_LOST);
-        qn_driver_apply_look(w->member[i].driver, 0);
         cr_assert_eq(failure(w, i)->donors, UINT64_C(0));
-        cr_assert_eq(failure(w, i)->phase, QN_APPLY_LOST, "one may have it");
-        qn_driver_apply_look(w->member[i].driver, 7 & ~(UINT64_C(1) << i));
         cr_assert_eq(failure(w, i)->phase, QN_APPLY_STOPPED);
+        cr_assert_eq(world_status(w, i).in_sync, UINT64_C(0));
+        cr_assert_eq(world_status(w, i).lost_states, UINT64_C(7));
         cr_assert_eq(failure(w, i)->slot, failure(w, 0)->slot);
         cr_assert_eq(failure(w, i)->error, -77);
         qn_driver_apply_gave_up(w->member[i].driver, QN_EIO);
@@ -255,18 +253,126 @@ Test(driver_apply, donors_are_known_by_what_they_say_that_they_have_applied)
 {
     struct world *w = begin(true);
     w->snapshots_by_hand = true;
-    qn_driver_apply_look(w->member[2].driver, 0);
     cr_assert_eq(failure(w, 2)->phase, QN_APPLY_OK);
     fail(w, 2, QN_EIO, 1, false);
     world_load(w, 30);
     world_rounds(w, 2000);
-    qn_driver_apply_look(w->member[2].driver, 0);
     cr_assert_eq(failure(w, 2)->donors, UINT64_C(3));
     world_lose(w, 0);
-    qn_driver_apply_look(w->member[2].driver, 0);
+    world_rounds(w, 10);
     cr_assert_eq(failure(w, 2)->donors, UINT64_C(2));
     w->snapshots_by_hand = false;
     world_settle(w, 40000);
     cr_assert_eq(w->installs, 1);
+    world_end(w);
+}
+
+static void loses_its_state(struct world *w, qn_node_t i)
+{
+    fail(w, i, QN_EIO, 1, false);
+    world_load(w, 30);
+    world_rounds(w, 300);
+    cr_assert_eq(failure(w, i)->phase, QN_APPLY_LOST);
+}
+
+/* It could decide only as much as a log holds. */
+Test(driver_apply, a_leader_whose_state_is_lost_hands_over)
+{
+    struct world *w = begin(true);
+    w->snapshots_by_hand = true;
+    qn_node_t was = world_status(w, 1).leader;
+    fail(w, was, QN_EIO, 1, false);
+    world_submit_number(w, (was + 1) % NODES, 1);
+    world_rounds(w, 2000);
+    cr_assert_eq(failure(w, was)->phase, QN_APPLY_LOST);
+    for (qn_node_t i = 0; i < NODES; i++) {
+        cr_assert_neq(world_status(w, i).leader, was);
+        cr_assert_eq(world_status(w, i).reason, QN_REASON_ORDER);
+    }
+    w->snapshots_by_hand = false;
+    all_agree(w);
+    world_end(w);
+}
+
+/* Its vote and its log are whole: with one of two others ended it is needed,
+ * and it is there. */
+Test(driver_apply, a_member_without_its_state_votes_and_is_not_in_sync)
+{
+    struct world *w = begin(true);
+    w->snapshots_by_hand = true;
+    qn_node_t was = world_status(w, 0).leader;
+    qn_node_t i = (was + 1) % NODES, other = (was + 2) % NODES;
+    loses_its_state(w, i);
+    for (qn_node_t k = 0; k < NODES; k++) {
+        cr_assert_eq(world_status(w, k).in_sync, 7 & ~(UINT64_C(1) << i));
+        cr_assert_eq(world_status(w, k).lost_states, UINT64_C(1) << i);
+    }
+    world_lose(w, was);
+    world_rounds(w, 20000);
+    cr_assert_eq(world_status(w, other).leader, other);
+    uint32_t before = w->member[other].count;
+    world_submit_number(w, other, 1);
+    world_rounds(w, 2000);
+    cr_assert_gt(w->member[other].count, before);
+    w->snapshots_by_hand = false;
+    world_settle(w, 40000);
+    cr_assert_eq(world_status(w, other).in_sync, 7 & ~(UINT64_C(1) << was));
+    cr_assert_eq(w->installs, 1);
+    world_end(w);
+}
+
+/* A member that waits for its first snapshot will have none from these. */
+Test(driver_apply, one_that_has_no_state_yet_is_not_waited_for)
+{
+    struct world *w = begin(true);
+    w->snapshots_by_hand = true;
+    qn_driver_has_state(w->member[0].driver, false);
+    loses_its_state(w, 2);
+    cr_assert_eq(failure(w, 2)->donors, UINT64_C(2));
+    fail(w, 1, QN_EIO, 1, false);
+    world_submit_number(w, 0, 1);
+    world_rounds(w, 6000);
+    cr_assert_eq(failure(w, 1)->phase, QN_APPLY_STOPPED);
+    cr_assert_eq(failure(w, 2)->phase, QN_APPLY_STOPPED);
+    qn_driver_has_state(w->member[0].driver, true);
+    world_rounds(w, 6000);
+    cr_assert_eq(failure(w, 1)->phase, QN_APPLY_LOST);
+    cr_assert_eq(failure(w, 1)->donors, UINT64_C(1));
+    w->snapshots_by_hand = false;
+    world_settle(w, 40000);
+    cr_assert_eq(w->installs, 2);
+    world_end(w);
+}
+
+Test(driver_apply, a_lost_state_is_known_by_message_too)
+{
+    struct world *w = world_make(NODES, false);
+    w->may_fail = w->messages = w->snapshots_by_hand = true;
+    world_start(w);
+    world_go_on(w);
+    loses_its_state(w, 2);
+    for (qn_node_t i = 0; i < NODES; i++) {
+        cr_assert_eq(world_status(w, i).lost_states, UINT64_C(4));
+    }
+    w->snapshots_by_hand = false;
+    all_agree(w);
+    cr_assert_eq(world_status(w, 0).lost_states, UINT64_C(0));
+    world_end(w);
+}
+
+/* By message a read is answered by what the machine has put out. */
+Test(driver_apply, no_read_by_message_misses_what_waits_for_memory)
+{
+    struct world *w = world_make(NODES, false);
+    w->may_fail = w->messages = true;
+    world_start(w);
+    world_go_on(w);
+    for (int k = 0; k < 100; k++) {
+        qn_node_t i = (qn_node_t)world_random(w, NODES);
+        fail(w, i, QN_ENOMEM, 1 + (uint32_t)world_random(w, 50), false);
+        world_load(w, 10);
+        world_rounds(w, (uint32_t)world_random(w, 40));
+    }
+    all_agree(w);
     world_end(w);
 }

@@ -46,6 +46,7 @@ static struct member {
     uint64_t results; /* of the own apply, not told yet: what they must be */
     uint64_t expected[1 << 16];
     uint64_t told;
+    bool reads_nothing;
     int fail_err;       /* of `apply`, */
     uint64_t fail_left; /* ... so often more */
 } me;
@@ -103,6 +104,9 @@ static void on_end(void *ctx)
 static int on_read(void *ctx, const void *bytes, size_t len)
 {
     struct member *m = ctx;
+    if (m->reads_nothing) {
+        return QN_EIO;
+    }
     QN_ASSERT(len == sizeof m->built);
     memcpy(&m->built, bytes, len);
     return QN_OK;
@@ -295,6 +299,7 @@ static void process_run(const struct group_world *w, int control)
 {
     struct qn_group_opts o = w->opts;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    me.reads_nothing = w->reads_nothing;
     o.service = (struct qn_group_service){.apply = on_apply,
                                           .begin = on_begin,
                                           .next = on_next,

@@ -49,6 +49,7 @@ struct group_world_process {
 struct group_world {
     struct qn_group_opts opts;
     enum group_world_loop loop;
+    bool reads_nothing; /* processes that start cannot read a snapshot */
     struct group_world_process process[GROUP_WORLD_MAX];
 };
 

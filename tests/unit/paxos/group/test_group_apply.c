@@ -150,3 +150,49 @@ CASE(a_member_that_fails_again_ends_and_says_why)
     group_world_wait(&w, i, serves, 0);
     all_have(group_world_report(&w, other).state.commands);
 }
+
+static bool has_stopped(const struct group_world_report *r, uint64_t arg)
+{
+    (void)arg;
+    return r->status.stopped;
+}
+
+CASE(what_no_member_can_apply_stops_the_group)
+{
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        group_world_fail(&w, i, QN_EIO, 1);
+    }
+    group_world_propose_once(&w, 1, 8, 1000000);
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        group_world_wait(&w, i, has_stopped, 0);
+    }
+    const uint64_t slot = group_world_report(&w, 0).status.failed;
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        group_world_propose_once(&w, i, 8, LONG);
+        const struct group_world_report r = group_world_report(&w, i);
+        cr_expect_eq(r.last, QN_EAGAIN);
+        cr_expect_eq(r.reason, QN_GROUP_JOINS);
+        cr_expect(r.status.lost);
+        cr_expect_eq(r.status.phase, QN_GROUP_SYNCING);
+        cr_expect_eq(r.status.failed, slot);
+        cr_expect_eq(r.status.failed_err, QN_EIO);
+        cr_expect_eq(r.status.snapshots_installed, 0);
+        cr_expect_eq(r.status.in_sync, 0);
+    }
+}
+
+CASE(a_state_that_cannot_be_read_ends_the_member)
+{
+    const uint32_t i = process_that(false), other = (i + 1) % MEMBERS;
+    group_world_kill(&w, i);
+    w.reads_nothing = true;
+    group_world_start(&w, i);
+    while (!is_over(i)) {
+    }
+    const struct group_world_report r = group_world_report(&w, i);
+    cr_expect_eq(r.turn, QN_EIO);
+    cr_expect_not_null(strstr(r.why, "no state came"), "%s", r.why);
+    group_world_propose(&w, other, 10, LONG);
+    group_world_wait(&w, other, has_ended, 10);
+    cr_expect_eq(group_world_report(&w, other).applied, 10);
+}

@@ -18,6 +18,7 @@ static const struct qn_peer_state some = {
     .hold_slot = 6,
     .hold_done = 7,
     .held = 8,
+    .lack = 15,
     .ask = 9,
     .answer = 10,
     .phase = 11,
