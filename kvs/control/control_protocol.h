@@ -32,15 +32,17 @@
  *                              <-  RECOVER_ORDER  to it: all others have ended
  *     RECOVERED                ->             the position it continues at
  *
- *     PEER_MET                 ->             to each PEER_UP: it is mapped,
- * and has lanes; or why not. A newcomer gets START when all have said so
- *     MEMBER_LIST              ->             a client wants to know all
- * members
+ *     PEER_MET                 ->             to each PEER_UP: it is mapped and
+ *                                             has lanes, or why not. A newcomer
+ *                                             gets START when all have said so
+ *     MEMBER_LIST              ->             a client wants to know the
+ *                                             members
  *                              <-  MEMBER_SEAT    one per seat that is taken
- *     MEMBER_ADD, _REMOVE      ->             a client wants a member more,
- * less
- *                              <-  VOTER_CHANGE   to one: order it of the
- * leader VOTER_CHANGED            ->             what has become of the order
+ *     MEMBER_ADD               ->             a client wants one member more
+ *     MEMBER_REMOVE            ->             a client wants one member less
+ *                              <-  VOTER_CHANGE   to one replica: order it of
+ *                                             the leader
+ *     VOTER_CHANGED            ->             what has become of the order
  *                              <-  MEMBER_ANSWER  that is all; done, or why not
  *     VOTERS                   ->             when they change as far as it
  *                                             knows, and to an adopter before
