@@ -181,6 +181,9 @@ bool qn_sv_on_orphan_message(const struct qn_sv_step *x, qn_node_t from,
     case QN_CTL_READY:
         o->ready |= qn_sv_bit(from);
         return true;
+    case QN_CTL_VOTERS:
+        qn_sv_voters_learn(x, m->u.voters.entries, m->u.voters.voters);
+        return true;
     case QN_CTL_START:
         said_all(x, from);
         return true;
@@ -273,6 +276,7 @@ void qn_sv_on_take_over(const struct qn_sv_step *x)
     QN_ASSERT(s->incarnations == 0);
     QN_ASSERT(x->e->opts->replicas <= QN_NODES_MAX);
     s->opts = *x->e->opts;
+    qn_sv_voters_begin(s);
     o->taken_over = true;
     o->until = QN_TIME_NEVER;
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
@@ -330,7 +334,7 @@ void qn_sv_on_vacant(const struct qn_sv_step *x)
     QN_ASSERT(s->orphans.taken_over);
     QN_ASSERT(r->state == QN_REPLICA_ENDED);
     r->incarnation = r->ended = s->orphans.newest[i];
-    if (!qn_sv_taken(s, i)) {
+    if (!qn_sv_votes(s, i)) {
         return;
     }
     r->restart_at =

@@ -14,9 +14,8 @@ static void check_slot(const struct qn_supervision *s, qn_node_t i)
     QN_ASSERT(!lives || !r->spawning);
     QN_ASSERT(!lives || r->restart_at == QN_TIME_NEVER);
     QN_ASSERT(!r->spawning || r->restart_at == QN_TIME_NEVER);
-    /* A vacant seat has none, and gets none by itself. */
-    QN_ASSERT(qn_sv_taken(s, i) ||
-              (!r->spawning && r->restart_at == QN_TIME_NEVER));
+    /* Only a voter is started again. */
+    QN_ASSERT(qn_sv_votes(s, i) || r->restart_at == QN_TIME_NEVER);
     /* Numbers of incarnations only grow. */
     QN_ASSERT(r->incarnation <= s->incarnations || !s->served);
     QN_ASSERT(r->ended <= r->incarnation);
@@ -40,11 +39,19 @@ static void check_operations(const struct qn_supervision *s)
 {
     const struct qn_recovery *r = &s->recovery;
     const struct qn_upgrade *u = &s->upgrade;
+    const struct qn_member_change *c = &s->change;
     /* Operations refuse each other, and both a group that is not serving. */
     QN_ASSERT(r->step == QN_RECOVERY_NONE || u->step == QN_UPGRADE_NONE);
     QN_ASSERT(r->step == QN_RECOVERY_NONE || s->served);
     QN_ASSERT(u->step == QN_UPGRADE_NONE || s->served);
     QN_ASSERT(r->step == QN_RECOVERY_NONE || r->node < s->opts.replicas);
+    QN_ASSERT(c->step == QN_MEMBER_NONE || r->step == QN_RECOVERY_NONE);
+    QN_ASSERT(c->step == QN_MEMBER_NONE || u->step == QN_UPGRADE_NONE);
+    QN_ASSERT(c->step == QN_MEMBER_NONE || s->served);
+    QN_ASSERT(c->step == QN_MEMBER_NONE || c->node < s->opts.replicas);
+    /* A newcomer starts when all have met it, and not before. */
+    QN_ASSERT(c->step < QN_MEMBER_LOADS || !c->votes || c->unmet == 0 ||
+              c->step == QN_MEMBER_LEAVES);
     QN_ASSERT(u->done <= u->total);
     QN_ASSERT(u->step != QN_UPGRADE_LEAVE || s->draining ||
               s->replica[u->node].state != QN_REPLICA_ENDED);
@@ -71,6 +78,7 @@ void qn_sv_invariants(const struct qn_supervision *s)
     check_operations(s);
     check_end(s);
     QN_ASSERT((s->upgrade.to_replace & ~ours) == 0);
+    QN_ASSERT(!s->served || (s->voters != 0 && (s->voters & ~ours) == 0));
     QN_ASSERT((s->orphans.awaited & s->orphans.unreached) == 0);
     QN_ASSERT(!s->orphans.taken_over || (s->orphans.awaited & ~ours) == 0);
 }

@@ -5,7 +5,8 @@
  *     SPAWNED(i)     i: STARTING
  *     HELLO(i)       others: PEER_UP(i, new)
  *                    i: PEER_UP for each living peer, PEER_DOWN for each dead
- *                    one, START
+ *                    one, START; a newcomer hears START when all others have
+ *                    met it (member_change.c)
  *
  * The initial members of a group hear of each other as each one says HELLO, and
  * are started when all have.
@@ -105,7 +106,11 @@ static void announce_peers(const struct qn_sv_step *x, qn_node_t to)
         announce_peer(x, to, i);
     }
     r->informed = true;
-    qn_sv_say(x, to, QN_CTL_START);
+    if (qn_sv_is_newcomer(x->s, to)) {
+        qn_sv_member_introduced(x);
+    } else {
+        qn_sv_say(x, to, QN_CTL_START);
+    }
 }
 
 static bool all_present(const struct qn_supervision *s)

@@ -94,6 +94,32 @@ void qn_sv_ask_recoverable(const struct qn_sv_step *x, qn_node_t to,
     qn_sv_send(x, to, &m, none);
 }
 
+void qn_sv_say_member_seat(const struct qn_sv_step *x, qn_node_t to,
+                           const struct qn_ctl_member_seat *seat)
+{
+    const struct qn_control_msg m = {.kind = QN_CTL_MEMBER_SEAT,
+                                     .u.member_seat = *seat};
+    qn_sv_send(x, to, &m, none);
+}
+
+void qn_sv_say_member_answer(const struct qn_sv_step *x, qn_node_t to,
+                             const struct qn_ctl_member_answer *a)
+{
+    const struct qn_control_msg m = {.kind = QN_CTL_MEMBER_ANSWER,
+                                     .u.member_answer = *a};
+    qn_sv_send(x, to, &m, none);
+}
+
+void qn_sv_say_voter_change(const struct qn_sv_step *x, qn_node_t to,
+                            const struct qn_ctl_voter_change *c)
+{
+    const struct qn_control_msg m = {.kind = QN_CTL_VOTER_CHANGE,
+                                     .u.voter_change = *c};
+    QN_ASSERT(c->node < x->s->opts.replicas);
+    QN_ASSERT(c->incarnation != 0);
+    qn_sv_send(x, to, &m, none);
+}
+
 void qn_sv_say_refused(const struct qn_sv_step *x, qn_node_t to, qn_node_t node,
                        uint64_t client, uint32_t why)
 {

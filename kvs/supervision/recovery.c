@@ -53,12 +53,15 @@ static enum qn_recovery_error objection(const struct qn_supervision *s,
     if (s->upgrade.step != QN_UPGRADE_NONE) {
         return QN_RECOVERY_ERROR_UPGRADE;
     }
+    if (qn_sv_member_changes(s)) {
+        return QN_RECOVERY_ERROR_MEMBERS;
+    }
     if (!s->served || s->draining) {
         return QN_RECOVERY_ERROR_LEAVES;
     }
     const bool there = node < s->opts.replicas &&
                        s->replica[node].state == QN_REPLICA_SERVING &&
-                       s->replica[node].reachable;
+                       s->replica[node].reachable && qn_sv_votes(s, node);
     return there ? QN_RECOVERY_ERROR_NONE : QN_RECOVERY_ERROR_ABSENT;
 }
 
@@ -148,7 +151,7 @@ static void start_others(const struct qn_sv_step *x)
     for (qn_node_t i = 0; i < x->s->opts.replicas; i++) {
         struct qn_replica_slot *r = &x->s->replica[i];
         if (r->state == QN_REPLICA_ENDED && !r->spawning && !x->s->draining &&
-            qn_sv_taken(x->s, i)) {
+            qn_sv_votes(x->s, i)) {
             r->backoff_ms = 0;
             r->restart_at = x->now;
         }

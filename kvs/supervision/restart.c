@@ -30,7 +30,7 @@ enum {
     RECOVERY_LOOK_MS = 100,
 };
 
-static void spawn(const struct qn_sv_step *x, qn_node_t i)
+void qn_sv_spawn(const struct qn_sv_step *x, qn_node_t i)
 {
     struct qn_replica_slot *r = &x->s->replica[i];
     QN_ASSERT(r->state == QN_REPLICA_ENDED);
@@ -52,7 +52,7 @@ void qn_sv_on_start(const struct qn_sv_step *x)
     QN_ASSERT(x->s->incarnations == 0);
     for (qn_node_t i = 0; i < x->s->opts.replicas; i++) {
         if (qn_sv_taken(x->s, i)) {
-            spawn(x, i);
+            qn_sv_spawn(x, i);
         }
     }
 }
@@ -72,7 +72,7 @@ void qn_sv_on_spawned(const struct qn_sv_step *x)
     r->adopted = false;
     r->reachable = true;
     r->error = QN_OK;
-    r->killed = false;
+    r->killed = r->leaves = false;
     r->informed = !s->served; /* initial members hear of each as it comes */
     memset(r->knows, 0, sizeof r->knows);
     r->started_at = x->now;
@@ -80,16 +80,16 @@ void qn_sv_on_spawned(const struct qn_sv_step *x)
 
 /* ---- back-off ------------------------------------------------------------ */
 
-/* So few run that one more is needed for a majority. */
+/* So few voters run that one more is needed for a majority. */
 static bool is_needed(const struct qn_sv_step *x)
 {
     uint32_t running = 0;
     for (qn_node_t i = 0; i < x->s->opts.replicas; i++) {
         const struct qn_replica_slot *r = &x->s->replica[i];
-        running += r->state != QN_REPLICA_ENDED &&
+        running += r->state != QN_REPLICA_ENDED && qn_sv_votes(x->s, i) &&
                    (x->e->facts.stopped & qn_sv_bit(i)) == 0;
     }
-    return 2 * running <= qn_sv_members(x->s);
+    return 2 * running <= (uint32_t)__builtin_popcountll(x->s->voters);
 }
 
 /* How long until it is started again, ns; QN_TIME_NEVER: it is not. */
@@ -202,8 +202,9 @@ void qn_sv_on_exit(const struct qn_sv_step *x)
     const bool planned = qn_sv_upgrade_ended(x, i, &stays);
     /* An operator asked it to shut down. Of an adopted one its liveness word
      * says so: it may have drained for an upgrade of the former supervisor. */
-    const bool asked =
-        r->adopted ? x->e->shut_down : was == QN_REPLICA_DRAINED && status == 0;
+    const bool told = was == QN_REPLICA_DRAINED && status == 0 && !r->leaves;
+    const bool asked = r->adopted ? x->e->shut_down : told;
+    const bool vacates = !qn_sv_votes(s, i);
     /* One that was not complete had no clients. */
     const bool wanted = s->draining && status == 0 && was != QN_REPLICA_SERVING;
     s->undrained = s->undrained || (s->draining && was == QN_REPLICA_SERVING);
@@ -211,7 +212,9 @@ void qn_sv_on_exit(const struct qn_sv_step *x)
         note_end(x, i);
     }
     qn_sv_reap(x, i);
-    const qn_time_t backoff = planned ? 0 : next_backoff(x, r, stays || asked);
+    const qn_time_t backoff = vacates   ? QN_TIME_NEVER
+                              : planned ? 0
+                                        : next_backoff(x, r, stays || asked);
     r->restart_at = QN_TIME_NEVER;
     if (backoff == QN_TIME_NEVER) {
         qn_supervision_do(x->out, &(struct qn_supervision_action){
@@ -220,7 +223,12 @@ void qn_sv_on_exit(const struct qn_sv_step *x)
         r->restart_at = x->now + backoff;
         expedite_restarts(x);
     }
-    if (!wanted && !planned && !r->killed) {
+    if (r->leaves && vacates && !s->draining) {
+        qn_supervision_log(x->out, QN_LOG_INFO,
+                           "replica %u (process %d) has ended; its seat is "
+                           "vacant",
+                           i, (int)r->pid);
+    } else if (!wanted && !planned && !r->killed) {
         report_end(x, i, backoff);
     }
 }
@@ -240,8 +248,14 @@ void qn_sv_on_spawn_failed(const struct qn_sv_step *x)
         qn_sv_finish(x, QN_SUPERVISOR_NOT_BEGUN);
         return;
     }
+    if (qn_sv_is_newcomer(s, i) && !qn_sv_votes(s, i)) {
+        qn_sv_member_spawn_failed(x);
+        return;
+    }
     const qn_time_t backoff = next_backoff(x, r, false);
-    if (!s->draining) { /* what ordered it wants it, also without --restart */
+    if (!s->draining &&
+        qn_sv_votes(s,
+                    i)) { /* what ordered it wants it, also without --restart */
         r->restart_at = x->now + QN_MIN(QN_MAX(backoff, BACKOFF_MIN_MS * QN_MS),
                                         BACKOFF_MAX_MS * QN_MS);
     }
@@ -265,8 +279,8 @@ void qn_sv_restart_turn(const struct qn_sv_step *x)
         struct qn_replica_slot *r = &s->replica[i];
         if (s->draining) {
             r->restart_at = QN_TIME_NEVER;
-        } else if (r->restart_at <= x->now) {
-            spawn(x, i);
+        } else if (r->restart_at <= x->now && !qn_sv_member_holds(s, i)) {
+            qn_sv_spawn(x, i);
         }
     }
 }
@@ -281,7 +295,8 @@ qn_time_t qn_sv_restart_deadline(const struct qn_supervision *s, qn_time_t now)
                        ? now + RETAINED_LOOK_MS * QN_MS
                        : QN_TIME_NEVER;
     for (qn_node_t i = 0; i < s->opts.replicas; i++) {
-        at = QN_MIN(at, s->replica[i].restart_at);
+        at = qn_sv_member_holds(s, i) ? at
+                                      : QN_MIN(at, s->replica[i].restart_at);
     }
     return at;
 }

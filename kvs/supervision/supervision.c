@@ -32,6 +32,7 @@ void qn_supervision_init(struct qn_supervision *s,
         s->replica[i].state = QN_REPLICA_ENDED;
         s->replica[i].restart_at = QN_TIME_NEVER;
     }
+    qn_sv_voters_begin(s);
 }
 
 uint32_t qn_sv_count(const struct qn_supervision *s,
@@ -42,12 +43,6 @@ uint32_t qn_sv_count(const struct qn_supervision *s,
         n += s->replica[i].state >= first && s->replica[i].state <= last;
     }
     return n;
-}
-
-uint32_t qn_sv_members(const struct qn_supervision *s)
-{
-    return s->opts.taken == 0 ? s->opts.replicas
-                              : (uint32_t)__builtin_popcountll(s->opts.taken);
 }
 
 void qn_sv_kill(const struct qn_sv_step *x, qn_node_t i)
@@ -144,6 +139,24 @@ static void on_message(const struct qn_sv_step *x)
     case QN_CTL_RECOVERED:
         qn_sv_on_recovered(x, from, (int)m->u.recovered.error);
         break;
+    case QN_CTL_MEMBER_LIST:
+        qn_sv_on_member_list(x, from, &m->u.member_list);
+        break;
+    case QN_CTL_MEMBER_ADD:
+        qn_sv_on_member_add(x, from, &m->u.member_add);
+        break;
+    case QN_CTL_MEMBER_REMOVE:
+        qn_sv_on_member_remove(x, from, &m->u.member_remove);
+        break;
+    case QN_CTL_PEER_MET:
+        qn_sv_on_peer_met(x, from, &m->u.peer_met);
+        break;
+    case QN_CTL_VOTERS:
+        qn_sv_voters_learn(x, m->u.voters.entries, m->u.voters.voters);
+        break;
+    case QN_CTL_VOTER_CHANGED:
+        qn_sv_on_voter_changed(x, from, &m->u.voter_changed);
+        break;
     case QN_CTL_FAILED:
         on_failed(x, from, (int)m->u.failed.error);
         break;
@@ -207,6 +220,8 @@ static void on_timer(const struct qn_sv_step *x)
         qn_sv_drain_turn(x);
         qn_sv_upgrade_turn(x);
         qn_sv_recovery_turn(x);
+        qn_sv_member_turn(x);
+        qn_sv_leave_turn(x);
         qn_sv_restart_turn(x);
     }
     if (!s->over && s->lost_at != QN_TIME_NEVER) {
@@ -284,6 +299,8 @@ static qn_time_t deadline_of(const struct qn_supervision *s, qn_time_t now)
         s->lost_at == QN_TIME_NEVER ? QN_TIME_NEVER : now + QN_SV_LOST_LOOK;
     qn_time_t at = QN_MIN(drain, lost);
     at = QN_MIN(at, qn_sv_upgrade_deadline(s, now));
+    at = QN_MIN(at, qn_sv_member_deadline(s));
+    at = QN_MIN(at, qn_sv_leave_deadline(s));
     at = QN_MIN(at, qn_sv_restart_deadline(s, now));
     return s->verdict_due ? now : at;
 }

@@ -22,6 +22,8 @@
  *                   that is retained for the owner of the accept register
  *     drain.c       all replicas end in order, within a limit
  *     verdict.c     no replica has the data any more
+ *     voters.c      which seats are to have a process; the others' end
+ *     member_change.c   a member is added or removed
  *     recovery.c    a group that stopped goes on from one replica
  *     upgrade.c, upgrade_roles.c   replicas are replaced one at a time
  *     adoption.c    a group whose supervisor ended is taken over
@@ -36,6 +38,7 @@
 
 #include "core/base/clock.h"
 #include "core/node.h"
+#include "kvs/control/member_error.h"
 #include "kvs/supervision/supervision_action.h"
 #include "kvs/supervision/supervision_event.h"
 
@@ -66,6 +69,7 @@ struct qn_replica_slot {
     bool has_outbox; /* of its present incarnation, from its HELLO on */
     bool killed;     /* by an action: it did not drain in time, or another one
                         goes on alone, or it did not become complete */
+    bool leaves;     /* it has no vote, and was told to drain and end */
     int error;       /* it said FAILED, and why */
     uint64_t incarnation;         /* present or last; 0: none yet */
     uint64_t ordered;             /* least number of the last SPAWN */
@@ -74,6 +78,7 @@ struct qn_replica_slot {
                                      told of, or says that it knows */
     qn_time_t started_at;         /* ns */
     qn_time_t restart_at;         /* ns; QN_TIME_NEVER: not */
+    qn_time_t leave_until;        /* ns; `leaves`: it is killed then */
     uint32_t backoff_ms;          /* before the next restart but this */
 };
 
@@ -127,6 +132,37 @@ struct qn_recovery {
     qn_time_t until;      /* ns; ASKS, GOES: its answer is waited for */
 };
 
+enum qn_member_step {
+    QN_MEMBER_NONE,  /* no change of the members is going on */
+    QN_MEMBER_COMES, /* add: a process is made, and has said nothing yet */
+    QN_MEMBER_MEETS, /* ... until the others have met it */
+    QN_MEMBER_LOADS, /* ... until it is complete */
+    QN_MEMBER_VOTES, /* its vote, or the end of it, is ordered */
+    QN_MEMBER_LEAVES /* until it has no process */
+};
+
+struct qn_member_change {
+    enum qn_member_step step;
+    qn_node_t node;
+    bool votes; /* it is added; else removed */
+    bool forced;
+    uint64_t incarnation; /* MEETS and later: of the newcomer */
+    uint64_t unmet;       /* MEETS: mask of those that have not said so */
+    qn_node_t asker;      /* whose client wants it ... */
+    uint64_t asker_incarnation;
+    bool answered;
+    struct qn_ctl_member_answer answer; /* ... which one, and so far: why not */
+    uint32_t number;                    /* of the last order, never reused */
+    bool ordered;                       /* one was given ... */
+    bool asked;                         /* ... and is not answered ... */
+    bool unknown;            /* ... or it is not known what became of it */
+    qn_node_t by;            /* it was given to ... */
+    uint64_t by_incarnation; /* ... this one */
+    qn_time_t silent_at;     /* ns; `asked`: another one is asked then */
+    qn_time_t again_at;      /* ns; else: once more */
+    qn_time_t until;         /* ns; end of this step */
+};
+
 /** A group that is being taken over: what its replicas have said so far. */
 struct qn_orphans {
     bool taken_over;    /* the group is ours; those awaited are late */
@@ -150,7 +186,11 @@ struct qn_supervision {
     struct qn_orphans orphans;
     struct qn_upgrade upgrade;
     struct qn_recovery recovery;
-    bool served;      /* all were ready once */
+    struct qn_member_change change;
+    uint64_t voters;         /* mask: newest that is known. Each is to have a
+                                process */
+    uint32_t voters_entries; /* of the utility log; 0: those of opts.taken */
+    bool served;             /* all were ready once */
     uint32_t adopted; /* living replicas that were taken over; 0: a new group */
     bool draining;
     qn_time_t drain_began; /* ns */
@@ -195,6 +235,9 @@ void qn_supervision_step(struct qn_supervision *s,
  *  /proc per replica, so the shell looks only then. */
 bool qn_supervision_needs_stopped(const struct qn_supervision *s,
                                   enum qn_supervision_on kind, qn_time_t now);
+
+/** Mask of the seats that have a process, or are to have one. */
+uint64_t qn_supervision_taken(const struct qn_supervision *s);
 
 /** Before TAKE_OVER: replicas that are still waited for. */
 bool qn_supervision_awaits_orphans(const struct qn_supervision *s,

@@ -56,9 +56,9 @@ enum qn_supervision_on {
 /** How the group is to be supervised. */
 struct qn_supervision_opts {
     uint32_t replicas;           /* seats, 1..QN_NODES_MAX */
-    uint64_t taken;              /* mask of the seats that are to have a
-                                    process; 0: all. A vacant one never had
-                                    one, and none is started there */
+    uint64_t taken;              /* mask of the seats that begin the group; 0:
+                                    all. Others are taken by members that are
+                                    added */
     bool restart;                /* replicas that ended */
     bool memory_acceptor;        /* a new incarnation may rebuild its state */
     uint32_t shutdown_timeout_s; /* until a replica says otherwise */
@@ -85,6 +85,8 @@ struct qn_supervision_event {
     int number;       /* EXIT: a status of waitpid; SIGNAL; errors */
     bool shut_down;   /* EXIT of an adopted one, VACANT: its liveness word says
                          that it was asked to shut down */
+    bool unfit;       /* MESSAGE: MEMBER_ADD: the machine has not the memory for
+                         one more */
     bool with_outbox; /* MESSAGE: came with a descriptor */
     uint64_t same_program;                  /* UPGRADE: mask of nodes */
     const struct qn_control_msg *message;   /* borrowed */

@@ -27,20 +27,11 @@ static inline uint64_t qn_sv_bit(qn_node_t i)
     return (uint64_t)1 << i;
 }
 
-/** The seat is to have a process. */
-static inline bool qn_sv_taken(const struct qn_supervision *s, qn_node_t i)
-{
-    return s->opts.taken == 0 || (s->opts.taken & qn_sv_bit(i)) != 0;
-}
-
 /* ---- supervision.c ------------------------------------------------------- */
 
 /** Replicas in one of the states first .. last. */
 uint32_t qn_sv_count(const struct qn_supervision *s,
                      enum qn_replica_state first, enum qn_replica_state last);
-
-/** Seats that are to have a process. */
-uint32_t qn_sv_members(const struct qn_supervision *s);
 
 /** Send the process of `i` a signal. */
 void qn_sv_kill(const struct qn_sv_step *x, qn_node_t i);
@@ -71,6 +62,12 @@ void qn_sv_say_refused(const struct qn_sv_step *x, qn_node_t to, qn_node_t node,
 /** Could `to` go on alone? The number of the question is the recovery's. */
 void qn_sv_ask_recoverable(const struct qn_sv_step *x, qn_node_t to,
                            const struct qn_ctl_recover *wish);
+void qn_sv_say_member_seat(const struct qn_sv_step *x, qn_node_t to,
+                           const struct qn_ctl_member_seat *seat);
+void qn_sv_say_member_answer(const struct qn_sv_step *x, qn_node_t to,
+                             const struct qn_ctl_member_answer *a);
+void qn_sv_say_voter_change(const struct qn_sv_step *x, qn_node_t to,
+                            const struct qn_ctl_voter_change *c);
 void qn_sv_ask_roles(const struct qn_sv_step *x, qn_node_t to, uint32_t token);
 
 /* ---- membership.c -------------------------------------------------------- */
@@ -102,6 +99,8 @@ bool qn_sv_owns_register(const struct qn_supervision_facts *f, qn_node_t node,
 
 /* ---- restart.c ----------------------------------------------------------- */
 
+/** A process of `i`, which has none. */
+void qn_sv_spawn(const struct qn_sv_step *x, qn_node_t i);
 void qn_sv_on_start(const struct qn_sv_step *x);
 void qn_sv_on_spawned(const struct qn_sv_step *x);
 void qn_sv_on_spawn_failed(const struct qn_sv_step *x);
@@ -151,6 +150,51 @@ bool qn_sv_recovers(const struct qn_supervision *s);
 /** No replica may be started: the chosen one must be alone. */
 bool qn_sv_recovery_holds(const struct qn_supervision *s);
 
+/* ---- voters.c ------------------------------------------------------------ */
+
+/** As far as is known. */
+bool qn_sv_votes(const struct qn_supervision *s, qn_node_t i);
+/** The seat has a process, or is to have one. */
+bool qn_sv_taken(const struct qn_supervision *s, qn_node_t i);
+/** Number of seats that are taken. */
+uint32_t qn_sv_members(const struct qn_supervision *s);
+/** The options are known: those of them vote, unless others are known. */
+void qn_sv_voters_begin(struct qn_supervision *s);
+/** A replica says which vote. */
+void qn_sv_voters_learn(const struct qn_sv_step *x, uint32_t entries,
+                        uint64_t voters);
+/** Processes that are to be none drain and end. */
+void qn_sv_leave_turn(const struct qn_sv_step *x);
+qn_time_t qn_sv_leave_deadline(const struct qn_supervision *s);
+
+/* ---- member_change.c ----------------------------------------------------- */
+
+void qn_sv_on_member_list(const struct qn_sv_step *x, qn_node_t from,
+                          const struct qn_ctl_member_list *m);
+void qn_sv_on_member_add(const struct qn_sv_step *x, qn_node_t from,
+                         const struct qn_ctl_member_add *m);
+void qn_sv_on_member_remove(const struct qn_sv_step *x, qn_node_t from,
+                            const struct qn_ctl_member_remove *m);
+void qn_sv_on_peer_met(const struct qn_sv_step *x, qn_node_t from,
+                       const struct qn_ctl_peer_met *m);
+void qn_sv_on_voter_changed(const struct qn_sv_step *x, qn_node_t from,
+                            const struct qn_ctl_voter_changed *m);
+/** The newcomer was told of its peers, and they of it; not START. */
+void qn_sv_member_introduced(const struct qn_sv_step *x);
+/** The newcomer has no process. */
+void qn_sv_member_spawn_failed(const struct qn_sv_step *x);
+void qn_sv_member_turn(const struct qn_sv_step *x);
+qn_time_t qn_sv_member_deadline(const struct qn_supervision *s);
+/** A change is under way. */
+bool qn_sv_member_changes(const struct qn_supervision *s);
+/** `i` is being added, and has not failed. */
+bool qn_sv_is_newcomer(const struct qn_supervision *s, qn_node_t i);
+/** `i` has no vote, as this supervisor was told, and is to end. */
+bool qn_sv_member_leaves(const struct qn_supervision *s, qn_node_t i);
+/** No process of `i` is started: its vote is being ended, of the incarnation
+ *  that it had, or begins. */
+bool qn_sv_member_holds(const struct qn_supervision *s, qn_node_t i);
+
 /* ---- upgrade.c, upgrade_roles.c ------------------------------------------ */
 
 void qn_sv_on_upgrade(const struct qn_sv_step *x);
@@ -162,7 +206,7 @@ void qn_sv_on_roles(const struct qn_sv_step *x, qn_node_t from,
 bool qn_sv_upgrade_ended(const struct qn_sv_step *x, qn_node_t i, bool *stays);
 void qn_sv_upgrade_turn(const struct qn_sv_step *x);
 qn_time_t qn_sv_upgrade_deadline(const struct qn_supervision *s, qn_time_t now);
-/** Replicas that serve: a mask. */
+/** Voters that serve: a mask. */
 uint64_t qn_sv_serving(const struct qn_supervision *s);
 /** A replica that is not complete or has not answered; QN_NODES_MAX: none. */
 qn_node_t qn_sv_roles_missing(const struct qn_supervision *s);

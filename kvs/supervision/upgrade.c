@@ -76,16 +76,20 @@ static void stop(const struct qn_sv_step *x, const char *fmt, ...)
                        why);
 }
 
-/* A client may have asked for a recovery as soon as the group was ours. */
-static bool refuse_in_recovery(const struct qn_sv_step *x)
+/* A client may have asked for another operation as soon as the group was ours.
+ */
+static bool refuse_during_another(const struct qn_sv_step *x)
 {
-    if (qn_sv_recovers(x->s)) {
-        qn_supervision_progress(x->out, "stopped: a recovery is going on; "
-                                        "start --upgrade again after it");
-        qn_supervision_log(x->out, QN_LOG_ERROR,
-                           "no upgrade: a recovery is going on");
+    const char *other = qn_sv_recovers(x->s) ? "a recovery is going on"
+                        : qn_sv_member_changes(x->s)
+                            ? "a member is being added or removed"
+                            : NULL;
+    if (other != NULL) {
+        qn_supervision_progress(
+            x->out, "stopped: %s; start --upgrade again after it", other);
+        qn_supervision_log(x->out, QN_LOG_ERROR, "no upgrade: %s", other);
     }
-    return qn_sv_recovers(x->s);
+    return other != NULL;
 }
 
 void qn_sv_on_upgrade(const struct qn_sv_step *x)
@@ -93,12 +97,12 @@ void qn_sv_on_upgrade(const struct qn_sv_step *x)
     struct qn_supervision *s = x->s;
     struct qn_upgrade *u = &s->upgrade;
     QN_ASSERT(u->step == QN_UPGRADE_NONE);
-    if (refuse_in_recovery(x)) {
+    if (refuse_during_another(x)) {
         return;
     }
     for (qn_node_t i = 0; i < s->opts.replicas; i++) {
         const struct qn_replica_slot *r = &s->replica[i];
-        if (r->state == QN_REPLICA_ENDED) {
+        if (r->state == QN_REPLICA_ENDED || !qn_sv_votes(s, i)) {
             continue;
         }
         if ((x->e->same_program & qn_sv_bit(i)) != 0) {

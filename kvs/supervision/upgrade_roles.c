@@ -59,7 +59,7 @@ qn_node_t qn_sv_roles_missing(const struct qn_supervision *s)
 {
     for (qn_node_t i = 0; i < s->opts.replicas; i++) {
         const struct qn_replica_slot *r = &s->replica[i];
-        if (counts(r) &&
+        if (counts(r) && qn_sv_votes(s, i) &&
             (r->state != QN_REPLICA_SERVING || !s->upgrade.roles[i].heard)) {
             return i;
         }
@@ -73,7 +73,7 @@ uint64_t qn_sv_serving(const struct qn_supervision *s)
     for (qn_node_t i = 0; i < s->opts.replicas; i++) {
         mask |= s->replica[i].state == QN_REPLICA_SERVING ? qn_sv_bit(i) : 0;
     }
-    return mask;
+    return mask & s->voters;
 }
 
 static bool same_view(const struct qn_roles *a, const struct qn_roles *b)

@@ -1,0 +1,170 @@
+/*
+ * Which seats are to have a process, and what becomes of a process that is to
+ * be none.
+ *
+ * The utility log says which replicas vote, and each replica says what it has
+ * read there, with the number of entries: more entries are later. Here the
+ * newest counts. All follows from it, whichever supervisor ordered a change, or
+ * died before it could go on:
+ *
+ *     a voter                         has a process, which is started again
+ *     the newcomer of a member added  has one, until it votes or is given up
+ *     any other                       LEAVES: it drains and ends, and its seat
+ *                                     is vacant; one that was not complete is
+ *                                     ended
+ *
+ * So a removal is an entry, and nothing else that could be half done; and a
+ * supervisor that adopts a newcomer without a vote ends it: an add that was not
+ * done has not begun. If its entry comes all the same, it is a voter, and is
+ * started again.
+ *
+ * A replica that was adopted and has not yet said what it knows is left alone:
+ * it may have a vote of which the others have not heard.
+ */
+#include "core/base/assert.h"
+#include "core/base/bits.h"
+#include "kvs/supervision/supervision_internal.h"
+
+enum { GRACE_S = 5 /* beyond shutdown-timeout, as in drain.c */ };
+
+bool qn_sv_votes(const struct qn_supervision *s, qn_node_t i)
+{
+    return (s->voters & qn_sv_bit(i)) != 0;
+}
+
+bool qn_sv_taken(const struct qn_supervision *s, qn_node_t i)
+{
+    const struct qn_replica_slot *r = &s->replica[i];
+    return qn_sv_votes(s, i) || r->state != QN_REPLICA_ENDED || r->spawning ||
+           qn_sv_is_newcomer(s, i);
+}
+
+uint64_t qn_supervision_taken(const struct qn_supervision *s)
+{
+    uint64_t mask = 0;
+    for (qn_node_t i = 0; i < s->opts.replicas; i++) {
+        mask |= qn_sv_taken(s, i) ? qn_sv_bit(i) : 0;
+    }
+    return mask;
+}
+
+uint32_t qn_sv_members(const struct qn_supervision *s)
+{
+    return (uint32_t)__builtin_popcountll(qn_supervision_taken(s));
+}
+
+void qn_sv_voters_begin(struct qn_supervision *s)
+{
+    const uint64_t seats = qn_low_bits(s->opts.replicas);
+    s->voters = s->voters_entries != 0 ? s->voters & seats : 0;
+    if (s->voters == 0) {
+        s->voters = s->opts.taken != 0 ? s->opts.taken & seats : seats;
+    }
+}
+
+static void gained(const struct qn_sv_step *x, qn_node_t i)
+{
+    struct qn_supervision *s = x->s;
+    struct qn_replica_slot *r = &s->replica[i];
+    r->leaves = false;
+    if (r->state == QN_REPLICA_ENDED && !r->spawning && s->opts.restart &&
+        !s->draining && r->restart_at == QN_TIME_NEVER) {
+        r->restart_at = x->now;
+    }
+}
+
+static void lost(const struct qn_sv_step *x, qn_node_t i)
+{
+    struct qn_replica_slot *r = &x->s->replica[i];
+    if (r->state == QN_REPLICA_ENDED) {
+        r->restart_at = QN_TIME_NEVER;
+        qn_supervision_do(x->out, &(struct qn_supervision_action){
+                                      .kind = QN_DO_CLOSE_LISTENER, .node = i});
+    }
+}
+
+void qn_sv_voters_learn(const struct qn_sv_step *x, uint32_t entries,
+                        uint64_t voters)
+{
+    struct qn_supervision *s = x->s;
+    const uint64_t before = s->voters;
+    if (voters == 0 || entries <= s->voters_entries) {
+        return; /* as a replica says that knows no entry, or fewer */
+    }
+    s->voters_entries = entries;
+    s->voters = voters;
+    for (qn_node_t i = 0; s->served && i < s->opts.replicas; i++) {
+        if ((voters & ~before & qn_sv_bit(i)) != 0) {
+            gained(x, i);
+        } else if ((before & ~voters & qn_sv_bit(i)) != 0) {
+            lost(x, i);
+        }
+    }
+}
+
+/* ---- those that leave ---------------------------------------------------- */
+
+/* Its place is not to have a process, and that is certain. */
+static bool must_leave(const struct qn_supervision *s, qn_node_t i)
+{
+    const struct qn_replica_slot *r = &s->replica[i];
+    const bool known = r->informed || !r->adopted || qn_sv_member_leaves(s, i);
+    return r->state != QN_REPLICA_ENDED && !qn_sv_votes(s, i) &&
+           !qn_sv_is_newcomer(s, i) && known;
+}
+
+static void end_now(const struct qn_sv_step *x, qn_node_t i)
+{
+    struct qn_replica_slot *r = &x->s->replica[i];
+    r->killed = true;
+    r->leave_until = QN_TIME_NEVER; /* SIGKILL needs no second one */
+    qn_sv_kill(x, i);
+}
+
+static void begin_to_leave(const struct qn_sv_step *x, qn_node_t i)
+{
+    struct qn_replica_slot *r = &x->s->replica[i];
+    r->leaves = true;
+    r->leave_until =
+        x->now + ((qn_time_t)x->s->opts.shutdown_timeout_s + GRACE_S) * QN_S;
+    if (r->state == QN_REPLICA_STARTING || !r->reachable) {
+        end_now(x, i);
+    } else {
+        qn_supervision_log(x->out, QN_LOG_INFO,
+                           "replica %u (process %d) has no vote; it drains and "
+                           "ends",
+                           i, (int)r->pid);
+        qn_sv_say(x, i, QN_CTL_DRAIN);
+    }
+}
+
+void qn_sv_leave_turn(const struct qn_sv_step *x)
+{
+    struct qn_supervision *s = x->s;
+    const bool waits = s->draining || qn_sv_recovery_holds(s);
+    for (qn_node_t i = 0; i < s->opts.replicas && !waits; i++) {
+        struct qn_replica_slot *r = &s->replica[i];
+        if (!must_leave(s, i)) {
+            continue;
+        }
+        if (!r->leaves) {
+            begin_to_leave(x, i);
+        } else if (x->now >= r->leave_until) {
+            qn_supervision_log(x->out, QN_LOG_WARN,
+                               "replica %u does not drain; it is killed", i);
+            end_now(x, i);
+        }
+    }
+}
+
+qn_time_t qn_sv_leave_deadline(const struct qn_supervision *s)
+{
+    qn_time_t at = QN_TIME_NEVER;
+    for (qn_node_t i = 0; i < s->opts.replicas && !s->draining; i++) {
+        const struct qn_replica_slot *r = &s->replica[i];
+        if (r->leaves && must_leave(s, i)) {
+            at = QN_MIN(at, r->leave_until);
+        }
+    }
+    return at;
+}
