@@ -190,7 +190,9 @@ static void on_chunk(struct qn_state_transfer *r, struct qn_slice chunk,
         &j->queue[j->tail++ % QN_STATE_TRANSFER_QUEUE];
     memcpy(to->bytes, chunk.data, chunk.len);
     to->len = chunk.len;
-    j->pause = PAUSE;
+    if (j->rounds == 0) { /* else a callback has failed each time */
+        j->pause = PAUSE;
+    }
     j->heard = j->came = now;
     j->late = j->tired = false;
     (void)tell_taken(r);
