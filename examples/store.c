@@ -3,7 +3,7 @@
  * times, on a terminal each; then each answers lines, and all have the same
  * keys, whichever of them is killed and started again.
  *
- *     store NAME MEMBERS
+ *     store NAME MEMBERS [LOG_MIB]
  *
  *     1 set color blue          1 ok
  *     2 get color               2 is blue            (or: 2 none)
@@ -193,6 +193,7 @@ static void discard(void *ctx)
 /* ---- requests ------------------------------------------------------------ */
 
 static struct qn_group *group;
+static struct qn_group_needs needs; /* of memory, told beforehand */
 
 /* A request that waits for its end: its line up to the key. */
 struct request {
@@ -243,10 +244,11 @@ static void say_status(struct text tag)
     printf("%.*s %s seat %" PRIu32 " leader %" PRIu32 " members %" PRIu64
            " in_sync %" PRIu64 " deaths %" PRIu32 " applied %" PRIu64
            " decided %" PRIu64 " proposals %" PRIu64 " given %" PRIu64
-           " installed %" PRIu64 "\n",
+           " installed %" PRIu64 " shared_max %" PRIu64 " log_max %" PRIu64
+           "\n",
            (int)tag.len, tag.at, phases[s.phase], s.seat, s.leader, s.members,
            s.in_sync, s.deaths, s.applied, s.decided, s.proposals,
-           s.snapshots_given, s.snapshots_installed);
+           s.snapshots_given, s.snapshots_installed, needs.shared, needs.log);
 }
 
 static void say_digest(struct text tag)
@@ -320,7 +322,6 @@ int main(int argc, char **argv)
                               .version = 1,
                               .transport = qn_transport_find("ump"),
                               .command_max = LINE_BYTES_MAX,
-                              .log_bytes = 4 << 20,
                               .service = {.apply = apply,
                                           .begin = begin,
                                           .next = next,
@@ -330,13 +331,15 @@ int main(int argc, char **argv)
                                           .finish = whole,
                                           .install = install,
                                           .abandon = discard}};
-    if (argc != 3) {
-        fprintf(stderr, "usage: store NAME MEMBERS\n");
+    if (argc != 3 && argc != 4) {
+        fprintf(stderr, "usage: store NAME MEMBERS [LOG_MIB]\n");
         return 2;
     }
     o.name = argv[1];
     o.members = (uint32_t)atoi(argv[2]);
+    o.log_bytes = argc > 3 ? (uint64_t)atoi(argv[3]) << 20 : 0;
     int said = qn_group_join(&group, &o);
+    (void)qn_group_needs(&o, &needs);
     if (said != QN_OK) {
         fprintf(stderr, "store: %s: %s\n", o.name, qn_strerror(said));
         return 1;

@@ -101,9 +101,10 @@ class Member:
 
 
 class World:
-    def __init__(self, program, members):
+    def __init__(self, program, members, log_mib=4):
         self.folder = tempfile.mkdtemp(prefix="quoin-store-")
-        self.command = [program, self.folder + "/name", str(members)]
+        self.command = [program, self.folder + "/name", str(members),
+                        str(log_mib)]
         self.selector = selectors.DefaultSelector()
         self.timers, self.order = [], itertools.count()
         self.member, self.past = {}, []
@@ -117,7 +118,7 @@ class World:
         if self.timers:
             seconds = min(seconds, self.timers[0][0] - time.monotonic())
         for key, _ in self.selector.select(max(0, seconds)):
-            if key.fileobj.fileno() >= 0:  # else an earlier one has closed it
+            if not key.fileobj.closed:  # by an earlier one
                 key.data()
         while self.timers and self.timers[0][0] <= time.monotonic():
             heapq.heappop(self.timers)[2]()

@@ -11,7 +11,10 @@ status of the living says that one more death is survived.
 At the end all go on. Then, within --patience, each serves, and each client has an
 answer. Every key is read at every member; `quoin verify` accepts the history,
 no value was read that was not written, all states are equal, and the memory of
-each process is bounded.
+each process is as much as the group has told beforehand, at most.
+
+Runs differ in clients and in how much of the log is kept: if little, one that
+was stopped needs a snapshot.
 
 The seed determines what is done when, and what the clients ask; the timing of
 the machine differs. One line per run, and the sum; status 1 if a run failed.
@@ -24,14 +27,9 @@ from tests.process.group.load import KEYS, Load
 from tests.process.group.store import MIB, World, fields
 from tests.process.lib.script import BUILD
 
-SEATS = 3
-CLIENTS = 4  # of each member
+LOG_MIB = (1, 4, 16)
+CLIENTS = (1, 4, 30)  # of each member
 SIZE_MAX = 64 << 10
-# A member has the state, one that is given and one that comes; the log, 4 MiB;
-# own proposals; and as much again, for what malloc keeps.
-ANONYMOUS_MAX = 2 * (3 * KEYS * SIZE_MAX + 4 * MIB + CLIENTS * SIZE_MAX)
-SHARED_MAX = 2 * SEATS * 6 * MIB
-
 
 class Fault:
     def __init__(self, rng, seconds):
@@ -55,13 +53,15 @@ class Run:
         self.faults = sorted((Fault(rng, o.seconds) for _ in range(o.faults)),
                              key=lambda f: f.at)
         self.load_seed = rng.random()
+        self.log_mib, self.clients = rng.choice(LOG_MIB), rng.choice(CLIENTS)
         self.wrong = []
         self.returning = set()  # members that will be started again
-        self.lag = 0
+        self.lag = self.log_max = self.shared_max = 0
         self.installed = self.given = 0
 
     def run(self):
-        self.world = World(self.o.store, SEATS)
+        self.world = World(self.o.store, self.o.members,
+                           self.log_mib)
         self.load = Load(self.world, self.load_seed, SIZE_MAX)
         try:
             self.begin()
@@ -78,11 +78,11 @@ class Run:
     # ---- what happens
 
     def begin(self):
-        for i in range(SEATS):
+        for i in range(self.o.members):
             self.world.start(i)
         self.all_serve()
-        for i in range(SEATS):
-            self.load.begin(i, CLIENTS)
+        for i in range(self.o.members):
+            self.load.begin(i, self.clients)
         self.watch()
 
     def watch(self):
@@ -100,6 +100,9 @@ class Run:
         said = self.world.answers("status", self.o.patience, self.awake())
         got = {i: fields(a) for i, a in said.items() if a is not None}
         got = {i: s for i, s in got.items() if s["phase"] == "serving"}
+        for s in got.values():
+            self.shared_max = self.o.members * s["shared_max"] + MIB
+            self.log_max = s["log_max"]
         if got:
             applied = [s["applied"] for s in got.values()]
             self.lag = max(self.lag, max(applied) - min(applied))
@@ -122,8 +125,7 @@ class Run:
         leader = max(got.values(), key=lambda s: s["applied"])["leader"]
         able = sorted(i for i, s in got.items()
                       if (s["seat"] == leader) == f.leader)
-        if not able or f.kind == "kill" and (
-                self.returning or min(s["deaths"] for s in got.values()) < 1):
+        if not able or f.kind == "kill" and not self.survives(got):
             return
         i = able[int(f.choice * len(able))]
         f.did = f.kind
@@ -133,6 +135,13 @@ class Run:
         else:
             self.world.stop(i)
         self.world.after(f.length, lambda: self.come_back(f, i))
+
+    def survives(self, got):
+        """All that live say that one more death is survived. What they say may
+        be older than the last one."""
+        living = sum(not m.ended for m in self.world.member.values())
+        return all(s["deaths"] >= 1 and s["members"].bit_count() == living
+                   for s in got.values())
 
     def come_back(self, f, i):
         m = self.world.member[i]
@@ -150,7 +159,7 @@ class Run:
     def all_serve(self):
         self.world.until(
             lambda: "all serve: %s" % self.statuses(),
-            lambda: len(self.statuses()) == SEATS, self.o.patience)
+            lambda: len(self.statuses()) == self.o.members, self.o.patience)
 
     def heal(self):
         self.world.until("all have come back", lambda: not self.returning,
@@ -161,7 +170,7 @@ class Run:
             lambda: "clients at each member have answers: %s" % {
                 i: fields(s) for i, s in self.world.answers(
                     "status", self.o.patience, self.awake()).items()},
-            lambda: len(self.load.progress) == SEATS and
+            lambda: len(self.load.progress) == self.o.members and
             min(self.load.progress.values()) > since, self.o.patience)
 
     def judge(self):
@@ -190,14 +199,21 @@ class Run:
     def memory(self):
         self.anonymous = max(m.anonymous for m in self.world.past)
         self.shared = max(m.shared for m in self.world.past)
-        if not self.o.sanitized and (self.anonymous > ANONYMOUS_MAX or
-                                     self.shared > SHARED_MAX):
+        if not self.o.sanitized and (self.anonymous > self.anonymous_max() or
+                                     self.shared > self.shared_max):
             self.wrong.append("too much memory")
+
+    def anonymous_max(self):
+        """The state, one that is given and one that comes; the log; own
+        proposals; and as much again, for what malloc keeps."""
+        return 2 * (3 * KEYS * SIZE_MAX + self.log_max +
+                    self.clients * SIZE_MAX)
 
     def __str__(self):
         h = self.load.history
-        return ("%s: %d answers, %d unknown, refused %s, lag %d, %d snapshots, "
+        return ("log %d MiB, %d clients: %s: %d answers, %d unknown, refused %s, lag %d, %d snapshots, "
                 "memory %.1f + %.1f MiB, %s" % (
+                    self.log_mib, self.clients,
                     ", ".join(map(str, self.faults)), h.ended, h.unknown,
                     self.load.refused, self.lag, self.installed,
                     self.anonymous / MIB, self.shared / MIB,
@@ -214,6 +230,7 @@ def parse():
     p.add_argument("--first", type=int, default=0, help="number of the first")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--seconds", type=float, default=1.5, help="of a run")
+    p.add_argument("--members", type=int, default=3)
     p.add_argument("--faults", type=int, default=4, help="in a run")
     p.add_argument("--patience", type=float, default=10,
                    help="from when all go on until all is well, s")
