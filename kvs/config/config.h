@@ -100,6 +100,8 @@ struct qn_config {
                                        makes no progress */
     uint32_t min_replicas_to_write; /* followers; or QN_MIN_AUTO, before the
                                        start only */
+    bool min_replicas_auto; /* not an option: that was `auto`, and follows the
+                               number of voters until CONFIG SET */
 };
 
 /** Seats of the group: replicas, and those that may come later. The nodes 0 ..
@@ -113,6 +115,23 @@ static inline uint32_t qn_config_seats(const struct qn_config *c)
 static inline uint64_t qn_config_taken(const struct qn_config *c)
 {
     return qn_low_bits(c->replicas);
+}
+
+/** Followers that writes wait for where `min-replicas-to-write` is `auto`: with
+ *  the leader they are a majority of `voters`, less one of an even number. */
+static inline uint32_t qn_config_min_auto(uint32_t voters)
+{
+    return voters > 0 ? (voters - 1) / 2 : 0;
+}
+
+/** Replace `auto` of `min-replicas-to-write` by what it is for the replicas
+ *  that begin the group, and remember it. */
+static inline void qn_config_min_resolve(struct qn_config *c)
+{
+    if (c->min_replicas_to_write == QN_MIN_AUTO) {
+        c->min_replicas_auto = true;
+        c->min_replicas_to_write = qn_config_min_auto(c->replicas);
+    }
 }
 
 /** When an option may change. */

@@ -231,12 +231,17 @@ int qn_adopt_give_formats(int control)
 
 /* ---- options ------------------------------------------------------------- */
 
-int qn_adopt_config_write(const struct qn_config *c)
+int qn_adopt_config_write(const struct qn_config *from)
 {
+    struct qn_config copy = *from;
+    const struct qn_config *c = &copy;
     char text[CONFIG_BYTES_MAX];
     char room[QN_CONFIG_NUMBER_MAX];
     struct qn_config_option o;
     size_t n = 0;
+    if (copy.min_replicas_auto) {
+        copy.min_replicas_to_write = QN_MIN_AUTO;
+    }
     for (uint32_t i = 0; qn_config_at(i, &o); i++) {
         if (!o.fixed) {
             n += (size_t)snprintf(text + n, sizeof text - n, "%s %s\n", o.name,
@@ -287,6 +292,7 @@ int qn_adopt_config_read(struct qn_config *c, int fd, char *why, size_t cap)
                  reason);
         return QN_ECORRUPT;
     }
+    qn_config_min_resolve(&got);
     *c = got;
     return QN_OK;
 }

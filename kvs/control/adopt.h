@@ -114,11 +114,12 @@ int qn_adopt_connect(const struct qn_config *c, qn_node_t node, pid_t *pid);
  *  @return a pidfd, to be closed; QN_ENOENT: the process has ended. */
 int qn_adopt_pidfd(int fd, pid_t pid);
 
-/** Write the options as text into a memfd, to be sent. @return a descriptor;
- *  QN_EMFILE; QN_ENOMEM. */
+/** Write the options as text into a memfd, to be sent; as `auto` what follows
+ *  the number of voters. @return a descriptor; QN_EMFILE; QN_ENOMEM. */
 int qn_adopt_config_write(const struct qn_config *c);
 
-/** Read the options back. `fd` is borrowed. @return QN_OK; QN_ECORRUPT, `why`
+/** Read the options back, `auto` as what it is for the replicas that began the
+ *  group. `fd` is borrowed. @return QN_OK; QN_ECORRUPT, `why`
  *  [cap] filled. */
 int qn_adopt_config_read(struct qn_config *c, int fd, char *why, size_t cap);
 

@@ -28,6 +28,7 @@ struct head {
 struct question {
     bool open;
     uint32_t id;
+    uint64_t members;  /* mask, when it was asked */
     uint64_t waiting;  /* mask of peers */
     uint64_t answered; /* mask of peers, completely */
     qn_time_t deadline;
@@ -142,10 +143,14 @@ static void question_free(struct question *q)
     q->open = false;
 }
 
-static uint64_t others(const struct qn_fanout *a)
+static uint64_t members(const struct qn_fanout *a)
 {
-    uint64_t all = qn_low_bits(a->o.nodes);
-    return all & ~a->o.vacant & ~((uint64_t)1 << a->o.self);
+    return (qn_low_bits(a->o.nodes) & ~a->o.vacant) | (uint64_t)1 << a->o.self;
+}
+
+static uint64_t others(const struct qn_fanout *a, uint64_t of)
+{
+    return of & ~((uint64_t)1 << a->o.self);
 }
 
 /* Peers to which the question was not sent by now are not asked any more.
@@ -156,7 +161,8 @@ static void question_finish(struct qn_fanout *a, struct question *q)
     for (uint64_t m = q->waiting; m != 0; m &= m - 1) {
         outgoing_take_back(a, (qn_node_t)__builtin_ctzll(m), q->id);
     }
-    q->asked.missing = others(a) & ~q->answered;
+    q->asked.members = q->members & members(a);
+    q->asked.missing = others(a, q->asked.members) & ~q->answered;
     a->o.finish(a->o.ctx, &q->asked);
     question_free(q);
 }
@@ -202,7 +208,8 @@ int qn_fanout_start(struct qn_fanout *a, uint8_t what, struct qn_slice text,
     q->asked.tag = tag;
     q->deadline = now + QN_FANOUT_TIMEOUT;
     a->o.answer(a->o.ctx, what, text, &q->asked.answer[a->o.self]);
-    q->waiting = others(a) & ~a->down;
+    q->members = members(a);
+    q->waiting = others(a, q->members) & ~a->down;
     if (q->waiting == 0) {
         question_finish(a, q);
         return QN_OK;
@@ -259,6 +266,11 @@ void qn_fanout_peer_down(struct qn_fanout *a, qn_node_t peer)
             }
         }
     }
+}
+
+void qn_fanout_vacant(struct qn_fanout *a, uint64_t vacant)
+{
+    a->o.vacant = vacant;
 }
 
 void qn_fanout_peer_up(struct qn_fanout *a, qn_node_t peer)

@@ -28,14 +28,15 @@ struct qn_fanout_result {
     uint8_t what;
     uint64_t tag;                       /* the asker's: which connection */
     struct qn_buf answer[QN_NODES_MAX]; /* by node */
-    uint64_t missing;                   /* mask: did not answer in time */
+    uint64_t members; /* mask: the asker, and those that were to answer */
+    uint64_t missing; /* mask: of these, did not answer in time */
 };
 
 struct qn_fanout_opts {
     qn_node_t self;
     uint32_t nodes;
-    uint64_t vacant; /* mask: seats that no replica has taken. They are not
-                        asked and not missing */
+    uint64_t vacant; /* mask: seats that no replica has taken so far. They are
+                        not asked and not missing */
     /** Send bytes to a peer; QN_EAGAIN: no room. */
     int (*tell)(void *ctx, qn_node_t to, struct qn_slice bytes);
     /** Append this replica's answer to `out`. */
@@ -63,6 +64,10 @@ void qn_fanout_destroy(struct qn_fanout *a);
  *          asked, and finish is not called. */
 int qn_fanout_start(struct qn_fanout *a, uint8_t what, struct qn_slice question,
                     uint64_t tag, qn_time_t now);
+
+/** Other seats are vacant now. Of a question that is open those that were
+ *  members then, and are members now, are to answer. */
+void qn_fanout_vacant(struct qn_fanout *a, uint64_t vacant);
 
 /** `peer` has ended: it is asked no more, and named as missing at once. */
 void qn_fanout_peer_down(struct qn_fanout *a, qn_node_t peer);

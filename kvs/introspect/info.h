@@ -221,8 +221,9 @@ struct qn_info {
     const char *ring_order;     /* "map" or "number"; NULL: there is no ring */
     double predicted_cycles;    /* of a broadcast; 0: unknown */
     uint64_t predicted_nsec;    /* the same; 0: unknown */
-    uint32_t replicas;          /* configured */
     uint32_t seats;             /* of the group, taken or vacant */
+    uint64_t members;           /* mask: seats that are taken */
+    uint64_t voters;            /* mask: of these, they decide */
     uint64_t missing;           /* mask: did not answer */
 
     const struct qn_info_part *const *part; /* [parts], in order of replica */

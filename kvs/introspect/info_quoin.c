@@ -158,8 +158,8 @@ static void flow(struct qn_buf *b, const struct qn_info *i)
     qn_info_count(b, "gate_shut_usec", l->gate_shut_usec);
     qn_info_count(b, "replicas_given_up", l->given_up);
     qn_info_count(b, "holds_given_up", l->holds_given_up);
-    for (uint32_t n = 0; n < i->replicas; n++) {
-        if (n != l->replica) {
+    for (uint32_t n = 0; n < i->seats; n++) {
+        if (n != l->replica && (i->members >> n & 1) != 0) {
             qn_info_line(b,
                          "flow%" PRIu32 ":awaited=%d,lag_bytes=%" PRIu64
                          ",lag_slots=%" PRIu64 ",gate_shut_usec=%" PRIu64
@@ -271,8 +271,11 @@ void qn_info_quoin(struct qn_buf *b, const struct qn_info *i)
     flow(b, i);
     topology(b, i);
     qn_info_line(b, "supervisor:%s", i->supervised ? "up" : "down");
-    qn_info_line(b, "replicas:%" PRIu32, i->replicas);
+    qn_info_line(b, "replicas:%d", __builtin_popcountll(i->members));
+    mask_line(b, "voters", i->voters);
+    mask_line(b, "non_voting", i->members & ~i->voters);
     qn_info_line(b, "seats:%" PRIu32, i->seats);
+    mask_line(b, "vacant_seats", qn_low_bits(i->seats) & ~i->members);
     mask_line(b, "replicas_missing", i->missing);
     qn_info_count(b, "commit", newest);
     writes_lines(b, i);

@@ -178,7 +178,7 @@ int qn_cluster_query_init(struct qn_server *s)
     const struct qn_fanout_opts o = {
         .self = s->boot->self,
         .nodes = s->boot->nodes,
-        .vacant = ~qn_config_taken(s->boot->config),
+        .vacant = ~qn_server_members(s),
         .tell = on_tell,
         .answer = on_answer,
         .finish = on_finish,

@@ -296,8 +296,9 @@ static void whole_fill(struct qn_server *s, struct qn_info *i)
     i->in_sync = d.halted ? 0 : d.in_sync & complete(s);
     i->supervised = !s->adoptee.alone;
     i->last_failover = qn_server_reason(&d, s->reason, sizeof s->reason);
-    i->replicas = s->boot->config->replicas;
     i->seats = s->boot->nodes;
+    i->members = qn_server_members(s);
+    i->voters = qn_server_voters(s);
     tree_fill(s, i);
 }
 
@@ -325,7 +326,7 @@ static void info_write(struct qn_server *s, struct qn_conn *c,
     i.part = part;
     for (qn_node_t k = 0; k < s->boot->nodes; k++) {
         struct qn_slice bytes = {a->answer[k].data, a->answer[k].len};
-        if (((a->missing | ~qn_config_taken(s->boot->config)) >> k & 1) != 0) {
+        if (((a->members & ~a->missing) >> k & 1) == 0) {
             continue;
         }
         if (qn_info_unpack(bytes, &parts[i.parts]) == QN_OK) {

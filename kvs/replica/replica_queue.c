@@ -185,7 +185,7 @@ bool qn_replica_timed_out(const struct qn_replica *r, uint32_t tick)
     uint32_t limit =
         r->config.commit_timeout * (uint32_t)(QN_S / QN_COMMIT_TICK);
     return (limit != 0 && r->tick - tick > limit) ||
-           qn_driver_halted(r->driver);
+           qn_driver_halted(r->driver) || qn_driver_removed(r->driver);
 }
 
 /* A read has no outcome: it may be repeated. */
@@ -236,7 +236,8 @@ qn_time_t qn_replica_deadline(const struct qn_replica *r)
 
 bool qn_replica_unavailable(const struct qn_replica *r)
 {
-    return r->given_up > 0 || qn_driver_halted(r->driver);
+    return r->given_up > 0 || qn_driver_halted(r->driver) ||
+           qn_driver_removed(r->driver);
 }
 
 bool qn_replica_writes_blocked(const struct qn_replica *r)
@@ -246,7 +247,10 @@ bool qn_replica_writes_blocked(const struct qn_replica *r)
 
 const char *qn_replica_unavailable_reason(const struct qn_replica *r)
 {
-    return qn_replica_writes_blocked(r) && !qn_driver_halted(r->driver)
+    return qn_driver_removed(r->driver)
+               ? "CLUSTERDOWN this replica was removed from the group: connect "
+                 "to another one"
+           : qn_replica_writes_blocked(r) && !qn_driver_halted(r->driver)
                ? "NOREPLICAS too few replicas keep up to take a write "
                  "(min-replicas-to-write): resume the stopped replicas, or end "
                  "them"

@@ -21,6 +21,7 @@
 #include "kvs/server/events.h"
 #include "kvs/server/machine/adoptee.h"
 #include "kvs/server/machine/drain.h"
+#include "kvs/server/machine/members.h"
 #include "kvs/server/machine/recovery_request.h"
 #include "kvs/server/machine/role_log.h"
 #include "kvs/server/machine/startup.h"
@@ -71,6 +72,7 @@ struct qn_server {
     struct qn_adoptee adoptee;           /* server_adopt.c */
     struct qn_recovery_request recovery; /* server_recover.c */
     struct qn_role_log role_log;         /* server_replica.c, server_stop.c */
+    struct qn_members members;           /* server_members.c */
     struct qn_wait_queue waits;          /* server_wait.c */
     struct qn_trim trim;                 /* server_trim.c */
 
@@ -149,6 +151,19 @@ int qn_server_peers_meet(struct qn_server *s);
 void qn_server_peer_down(struct qn_server *s, const struct qn_ctl_peer_down *e);
 void qn_server_peer_up(struct qn_server *s, const struct qn_ctl_peer_up *e,
                        int fd);
+
+/* The members of the group (kvs/server/server_members.c). */
+
+/** Mask of the voters, as this replica knows them; those that began the group
+ *  until it knows more. */
+uint64_t qn_server_voters(const struct qn_server *s);
+
+/** Mask of the seats that are taken: voters, and present replicas without a
+ *  vote; this one among them. */
+uint64_t qn_server_members(const struct qn_server *s);
+
+/** Once a turn: follow what has changed. */
+void qn_server_members_turn(struct qn_server *s);
 
 /* Replica and front end (kvs/server/server_replica.c). */
 

@@ -20,6 +20,7 @@
 #include "kvs/control/adopt.h"
 #include "kvs/listen/listen.h"
 #include "kvs/server/server.h"
+#include "kvs/server/server_settings.h"
 
 #define ROOM_BYTES (1 << 20) /* for 64 nodes: 200 messages of about 1.3 KiB */
 
@@ -56,6 +57,7 @@ static void give_config(struct giving *g)
     struct qn_config c = *qn_replica_config(s->replica);
     c.replicas = s->boot->config->replicas;
     c.replicas_max = s->boot->nodes;
+    c.min_replicas_auto = qn_settings_min_is_auto(s);
     int fd = qn_adopt_config_write(&c);
     if (fd < 0) {
         g->err = fd;

@@ -35,7 +35,8 @@ void qn_server_fini(struct qn_server *s)
     qn_member_stop(s->member);
     qn_snapshot_content_destroy(s->content);
     qn_replica_destroy(s->replica);
-    if (s->member != NULL && s->drain.shutdown_requested) {
+    if (s->member != NULL &&
+        (s->drain.shutdown_requested || s->members.removed)) {
         qn_member_leave(s->member);
     }
     qn_member_destroy(s->member);

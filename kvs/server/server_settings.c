@@ -74,6 +74,21 @@ void qn_settings_turn(struct qn_server *s)
     }
 }
 
+bool qn_settings_min_is_auto(const struct qn_server *s)
+{
+    return s->boot->config->min_replicas_auto &&
+           own_word(s, QN_SETTING_MIN_REPLICAS) == 0;
+}
+
+void qn_settings_voters(struct qn_server *s, uint32_t voters)
+{
+    if (qn_settings_min_is_auto(s)) {
+        qn_replica_limits(s->replica,
+                          qn_replica_config(s->replica)->lag_timeout,
+                          qn_config_min_auto(voters));
+    }
+}
+
 /* ---- CONFIG SET ---------------------------------------------------------- */
 
 /* All of them, or none. */

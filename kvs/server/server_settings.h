@@ -8,6 +8,9 @@
  * Threads: one, the loop's.
  */
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "core/node.h"
 
 struct qn_server;
@@ -20,6 +23,14 @@ void qn_settings_turn(struct qn_server *s);
 
 /** Take what is newer at that present peer: its incarnation has ended. */
 void qn_settings_take(struct qn_server *s, qn_node_t peer);
+
+/** The group has so many voters: where min-replicas-to-write is automatic, it
+ *  follows them, until an operator sets it. */
+void qn_settings_voters(struct qn_server *s, uint32_t voters);
+
+/** No operator has set min-replicas-to-write, neither at the start nor since.
+ */
+bool qn_settings_min_is_auto(const struct qn_server *s);
 
 /** CONFIG SET of options that change beside the log, as qn_local_commands_run.
  * When it is answered +OK this replica goes by them, and each peer does from

@@ -193,9 +193,7 @@ int qn_supervisor_plan(struct qn_supervisor *s,
     if (s->config.cells == QN_CELLS_AUTO) {
         s->config.cells = qn_resource_check_cells(s->config.replicas);
     }
-    if (s->config.min_replicas_to_write == QN_MIN_AUTO) {
-        s->config.min_replicas_to_write = (s->config.replicas - 1) / 2;
-    }
+    qn_config_min_resolve(&s->config);
     err = qn_config_check(&s->config, s->why, sizeof s->why);
     if (err == QN_OK) {
         err = check_transport(s);

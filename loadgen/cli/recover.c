@@ -77,10 +77,23 @@ static int part_read(struct qn_recover_plan *p, const char *info, qn_node_t i)
     }
     snprintf(x->state, sizeof x->state, "%.*s", (int)strcspn(state, ",\r\n"),
              state);
-    x->heard = true;
+    x->heard = x->member = true;
     x->complete = strcmp(x->state, "online") == 0;
     p->decided = QN_MAX(p->decided, QN_MAX(commit, x->has));
     return QN_OK;
+}
+
+/* "0,2": they are members, and have not answered. */
+static void silent_read(struct qn_recover_plan *p, const char *nodes)
+{
+    while (nodes != NULL && *nodes >= '0' && *nodes <= '9') {
+        char *end;
+        const unsigned long node = strtoul(nodes, &end, 10);
+        if (node < QN_NODES_MAX) {
+            p->part[node].member = true;
+        }
+        nodes = end + (*end == ',');
+    }
 }
 
 static bool better(const struct qn_recover_part *a,
@@ -92,7 +105,8 @@ static bool better(const struct qn_recover_part *a,
 static int parts_read(struct qn_recover_plan *p, const char *info)
 {
     int err = QN_OK;
-    for (qn_node_t i = 0; err == QN_OK && i < p->replicas; i++) {
+    silent_read(p, line(info, "replicas_missing"));
+    for (qn_node_t i = 0; err == QN_OK && i < QN_NODES_MAX; i++) {
         const struct qn_recover_part *x = &p->part[i];
         err = part_read(p, info, i);
         if (x->complete && (p->complete == 0 || better(x, &p->part[p->from]))) {
@@ -186,8 +200,10 @@ bool qn_recover_print(const struct qn_recover_plan *p, FILE *to)
                   "leader\nhad their whole log, and no replica that "
                   "answers has the rest"
                 : "leader and acceptor were lost together");
-    for (qn_node_t i = 0; i < p->replicas; i++) {
-        print_part(p, i, to);
+    for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
+        if (p->part[i].member) {
+            print_part(p, i, to);
+        }
     }
     fprintf(to,
             "It would continue from replica %u, position %" PRIu64

@@ -16,6 +16,7 @@
 #include "core/node.h"
 
 struct qn_recover_part {
+    bool member;      /* its seat is taken */
     bool heard;       /* it has answered */
     bool complete;    /* it has all positions <= has */
     uint64_t has;     /* highest position of its log */
@@ -27,7 +28,7 @@ struct qn_recover_part {
 struct qn_recover_plan {
     uint64_t epoch; /* epoch in which the group stopped */
     uint32_t replicas;
-    struct qn_recover_part part[QN_NODES_MAX]; /* [replicas] */
+    struct qn_recover_part part[QN_NODES_MAX]; /* by seat */
     uint32_t complete;                         /* complete replicas */
     qn_node_t from;   /* complete replica with the highest position; of several,
                          one with most clients */

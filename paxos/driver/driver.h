@@ -550,6 +550,10 @@ void qn_driver_lead(struct qn_driver *d, qn_node_t heir, qn_time_t now);
 int qn_driver_change(struct qn_driver *d, const struct qn_driver_change *c,
                      qn_time_t now);
 
+/** Mask of the voters of the next entry of the utility log; 0: this node knows
+ *  no entry yet. As in the status, by a look. */
+uint64_t qn_driver_voters(const struct qn_driver *d);
+
 /** This incarnation was removed: it is a member no more, for ever. Submit says
  *  QN_EREMOVED; whether what was submitted before is applied by the others is
  *  not known here. */

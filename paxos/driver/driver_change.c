@@ -25,7 +25,7 @@
 #include "core/base/assert.h"
 #include "paxos/driver/driver_internal.h"
 
-static uint64_t voters(const struct qn_driver *d)
+uint64_t qn_driver_voters(const struct qn_driver *d)
 {
     return qn_utility_voters(qn_onepaxos_utility(d->machine));
 }
@@ -43,7 +43,7 @@ bool qn_driver_leads(const struct qn_driver *d)
 
 static bool is_so(const struct qn_driver *d, const struct qn_driver_change *c)
 {
-    uint64_t now = voters(d);
+    uint64_t now = qn_driver_voters(d);
     return now != 0 && ((now & qn_driver_bit(c->node)) != 0) == c->votes;
 }
 
@@ -64,7 +64,7 @@ bool qn_driver_removed(const struct qn_driver *d)
 static int may_remove(const struct qn_driver *d,
                       const struct qn_driver_change *c)
 {
-    uint64_t rest = voters(d) & ~qn_driver_bit(c->node);
+    uint64_t rest = qn_driver_voters(d) & ~qn_driver_bit(c->node);
     uint32_t left = (uint32_t)__builtin_popcountll(rest);
     uint32_t min = qn_onepaxos_flow(d->machine)->limits.min_awaited;
     uint64_t living = rest & qn_driver_living(d) & ~d->suspected;
@@ -82,7 +82,7 @@ static int may_remove(const struct qn_driver *d,
  * reason not to lead that is not known here; the leader itself: none. */
 static qn_node_t heir_of(const struct qn_driver *d)
 {
-    uint64_t able = qn_driver_in_sync(d, voters(d)) & ~d->suspected &
+    uint64_t able = qn_driver_in_sync(d, qn_driver_voters(d)) & ~d->suspected &
                     ~qn_driver_bit(d->o.self);
     for (qn_node_t k = 1; k <= d->o.nodes; k++) {
         qn_node_t n = (d->order.successor + k) % d->o.nodes;

@@ -18,6 +18,9 @@ def seats(q, replica, taken, count):
     lines = info(q, replica)
     check("replicas", lines["replicas"], str(taken))
     check("seats", lines["seats"], str(count))
+    check("voters", lines["voters"], ",".join(map(str, range(taken))))
+    check("vacant", lines["vacant_seats"],
+          ",".join(map(str, range(taken, count))))
     wait_until("none is missing", lambda: info(
         q, replica)["replicas_missing"] == "")  # one may answer late
 

@@ -36,8 +36,10 @@ class InfoView:
         self.missing = self.nodes(lines["replicas_missing"])
         self.epoch = int(lines["epoch"])
         self.failovers = int(lines["failovers"])
+        self.voters = self.nodes(lines["voters"])
+        self.non_voting = self.nodes(lines["non_voting"])
         self.replica = {i: fields(lines, i)
-                        for i in range(int(lines["replicas"]))}
+                        for i in sorted(self.voters | self.non_voting)}
 
     @staticmethod
     def nodes(text):

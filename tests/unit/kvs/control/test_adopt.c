@@ -34,12 +34,33 @@ Test(adopt, options_come_out_as_they_went_in)
     struct qn_config got;
     c.memory_acceptor = false;
     c.max_args = 77;
+    c.replicas = 5;
+    c.min_replicas_to_write = 1;
     snprintf(c.unixsocket, sizeof c.unixsocket, "/tmp/a b");
     int fd = qn_adopt_config_write(&c);
     cr_assert_geq(fd, 0);
     cr_assert_eq(qn_adopt_config_read(&got, fd, why, sizeof why), QN_OK, "%s",
                  why);
     cr_assert_eq(memcmp(&got, &c, sizeof c), 0);
+    close(fd);
+}
+
+/* The group has other voters by then than it began with. */
+Test(adopt, what_follows_the_voters_goes_on_following)
+{
+    struct qn_config c = config();
+    struct qn_config got;
+    c.replicas = 5;
+    qn_config_min_resolve(&c);
+    cr_assert(c.min_replicas_auto);
+    cr_assert_eq(c.min_replicas_to_write, 2);
+    c.min_replicas_to_write = 1; /* of three voters */
+    int fd = qn_adopt_config_write(&c);
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(qn_adopt_config_read(&got, fd, why, sizeof why), QN_OK, "%s",
+                 why);
+    cr_expect(got.min_replicas_auto);
+    cr_expect_eq(got.min_replicas_to_write, 2, "until it knows the voters");
     close(fd);
 }
 

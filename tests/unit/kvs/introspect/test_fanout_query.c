@@ -228,6 +228,28 @@ Test(fanout_query, a_vacant_seat_is_neither_asked_nor_missing)
     qn_fanout_destroy(n.fanout_query);
 }
 
+/* A newcomer was not asked, and one that is no member any more owes nothing. */
+Test(fanout_query, members_come_and_go_while_a_question_is_open, .init = start,
+     .fini = stop)
+{
+    struct qn_fanout *f = node[0].fanout_query;
+    node[1].closed = node[2].closed = true;
+    qn_fanout_vacant(f, 1u << 2);
+    qn_fanout_start(f, 1, question, 0, 0);
+    qn_fanout_vacant(f, 0); /* 2 comes */
+    qn_fanout_turn(f, QN_FANOUT_TIMEOUT);
+    cr_assert_eq(node[0].finished, 1);
+    cr_expect_eq(node[0].last.members, 1u << 0 | 1u << 1);
+    cr_expect_eq(node[0].last.missing, 1u << 1);
+    qn_fanout_start(f, 1, question, 0, QN_FANOUT_TIMEOUT);
+    qn_fanout_vacant(f, 1u << 1); /* 1 has left */
+    qn_fanout_turn(f, 2 * QN_FANOUT_TIMEOUT);
+    cr_assert_eq(node[0].finished, 2);
+    cr_expect_eq(node[0].last.members, 1u << 0 | 1u << 2);
+    cr_expect_eq(node[0].last.missing, 1u << 2);
+    cr_expect_eq(node[1].asked, 2, "not the third time");
+}
+
 /* Its next incarnation knows nothing of what its former was asked. */
 Test(fanout_query, one_that_went_and_came_back_while_asked_is_missing,
      .init = start, .fini = stop)

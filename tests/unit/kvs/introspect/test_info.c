@@ -143,8 +143,9 @@ static void setup(void)
                          .waits_for = 2,
                          .in_sync = 5,
                          .supervised = true,
-                         .replicas = 3,
-                         .seats = 4,
+                         .seats = 5,
+                         .members = 1u << 0 | 1u << 1 | 1u << 2 | 1u << 4,
+                         .voters = 1u << 0 | 1u << 1 | 1u << 2,
                          .missing = 1u << 1,
                          .part = parts,
                          .parts = 2};
@@ -338,8 +339,9 @@ CASE(quoin_shows_each_replica)
            "tree:2>0,0>1\r\ntree_predicted_"
            "cycles:130\r\n"
            "tree_predicted_nsec:52\r\ntree_measured_nsec:900\r\n"
-           "supervisor:up\r\nreplicas:3\r\nseats:4\r\nreplicas_missing:"
-           "1\r\ncommit:50\r\n"
+           "supervisor:up\r\nreplicas:4\r\nvoters:0,1,2\r\nnon_voting:4\r\n"
+           "seats:5\r\nvacant_seats:3\r\nreplicas_missing:1\r\n"
+           "commit:50\r\n"
            "writes_unknown_timeout:2\r\nwrites_unknown_snapshot:10\r\n"
            "writes_covered_ok:20\r\n"
            "replica0:state=online,pid=101,commit=50,applied=50,learned=51,"

@@ -6,9 +6,11 @@
 #include "loadgen/cli/recover.h"
 #include "tests/support/test.h"
 
-#define GROUP(kind, group, supervisor)                                         \
+#define BEGIN(kind, group, supervisor)                                         \
     "# Quoin\r\nepoch:7\r\nleader:0\r\nacceptor_kind:" kind "\r\ngroup:" group \
-    "\r\nsupervisor:" supervisor "\r\nreplicas:3\r\nreplicas_missing:\r\n"
+    "\r\nsupervisor:" supervisor "\r\nreplicas:3\r\n"
+#define GROUP(kind, group, supervisor)                                         \
+    BEGIN(kind, group, supervisor) "replicas_missing:\r\n"
 
 #define STOPPED GROUP("process", "stopped", "up")
 
@@ -54,14 +56,19 @@ Test(recover, takes_the_longest_log_of_those_that_are_complete)
 
 Test(recover, of_equal_logs_takes_the_one_with_most_clients)
 {
-    cr_assert_eq(make(STOPPED
-                      "replica0:state=online,commit=20,applied=20,learned=20,"
-                      "clients=1\r\n"
-                      "replica2:state=online,commit=20,applied=20,learned=20,"
-                      "clients=4\r\n"),
-                 QN_OK);
+    cr_assert_eq(
+        make(
+            BEGIN("process", "stopped",
+                  "up") "replicas_missing:1,7\r\n"
+                        "replica0:state=online,commit=20,applied=20,learned=20,"
+                        "clients=1\r\n"
+                        "replica2:state=online,commit=20,applied=20,learned=20,"
+                        "clients=4\r\n"),
+        QN_OK);
     cr_assert_eq(plan.from, 2);
     says("replica 1  does not answer");
+    says("replica 7  does not answer");
+    cr_expect_not(plan.part[3].member, "a vacant seat");
     says("No higher position is known to have been decided");
 }
 
