@@ -27,7 +27,7 @@
 
 /** Rounds of all donors in which a callback of a snapshot fails, until this
  *  process gives up: some seconds. */
-#define QN_GROUP_ROUNDS_MAX 100u
+#define QN_GROUP_ROUNDS_MAX 20u
 
 /** How far this process is. */
 enum qn_group_step {

@@ -184,19 +184,28 @@ static void barriers_look(struct qn_group *g)
     g->barriers_new = 0;
 }
 
+/* What a state that is lost would show is nothing: they wait for another one.
+ */
 static void barriers_end(struct qn_group *g)
 {
-    if (qn_waits_open(&g->barriers) > g->barriers_new) {
+    if (qn_apply_failure_whole(failure(g)) &&
+        qn_waits_open(&g->barriers) > g->barriers_new) {
         qn_waits_upto(&g->barriers, qn_driver_read_view(g->driver).reached,
                       QN_OK);
     }
 }
 
-static void serve_when_reached(struct qn_group *g)
+/* Turn and flush may both lose it. */
+static void serve_no_lost_state(struct qn_group *g)
 {
     if (!qn_apply_failure_whole(failure(g))) {
         g->complete = g->catches_up = g->serving = false;
     }
+}
+
+static void serve_when_reached(struct qn_group *g)
+{
+    serve_no_lost_state(g);
     if (g->serving || !g->complete) {
         return;
     }
@@ -271,6 +280,7 @@ qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now)
     qn_waits_deliver(&g->barriers, now);
     g->applying = true; /* what the flush decides it may apply */
     (void)qn_driver_flush(g->driver, now);
+    serve_no_lost_state(g);
     at = QN_MIN(at, qn_member_turn_end(g->member, now));
     tell_changes(g, now);
     g->applying = false;

@@ -196,3 +196,100 @@ CASE(a_state_that_cannot_be_read_ends_the_member)
     group_world_wait(&w, other, has_ended, 10);
     cr_expect_eq(group_world_report(&w, other).applied, 10);
 }
+
+/* ---- the only member: it applies in its flush, and again in its turn ------
+ */
+
+static struct {
+    struct qn_group *group;
+    int answer[3]; /* of `apply`, one after the other */
+    uint32_t asked;
+} alone;
+
+static int apply_alone(void *ctx, const struct qn_group_command *c,
+                       uint64_t *result)
+{
+    (void)ctx;
+    (void)c;
+    (void)result;
+    cr_assert_lt(alone.asked, 3);
+    return alone.answer[alone.asked++];
+}
+
+static void tell_alone(void *ctx, int err, uint64_t result)
+{
+    int *told = ctx;
+    (void)result;
+    *told = err;
+}
+
+static struct qn_group_status turn_alone(void)
+{
+    struct qn_group_status s;
+    cr_assert_geq(qn_group_turn(alone.group), 0, "%s",
+                  qn_group_why(alone.group));
+    qn_group_status(alone.group, &s);
+    return s;
+}
+
+static void begin_alone(void)
+{
+    group_world_begin(&w, 1);
+    w.opts.service = (struct qn_group_service){.apply = apply_alone};
+    cr_assert_eq(qn_group_join(&alone.group, &w.opts), QN_OK);
+    while (turn_alone().phase != QN_GROUP_SERVING) {
+    }
+}
+
+#define ALONE(name) Test(group_apply, name, .fini = fini, .timeout = 100)
+
+/* ... from the turn on in which it was lost. */
+ALONE(nothing_is_asked_of_a_state_that_is_lost)
+{
+    int told = 1;
+    alone.answer[0] = QN_EIO;
+    begin_alone();
+    cr_assert_eq(qn_group_propose(alone.group, "x", 1, LONG, tell_alone, &told),
+                 QN_OK);
+    while (alone.asked == 0) {
+        (void)turn_alone();
+    }
+    struct qn_group_status s;
+    qn_group_status(alone.group, &s);
+    cr_expect(s.lost);
+    cr_expect_eq(s.phase, QN_GROUP_SYNCING);
+    cr_expect_eq(qn_group_barrier(alone.group, LONG, tell_alone, &told),
+                 QN_EAGAIN);
+    cr_expect_eq(qn_group_propose(alone.group, "x", 1, LONG, tell_alone, &told),
+                 QN_EAGAIN);
+    cr_expect_eq(told, 1);
+    qn_group_leave(alone.group);
+}
+
+/* The turn in which it has reached what they wait for loses it, at the next
+ * slot. */
+ALONE(no_barrier_ends_well_on_a_state_that_is_lost)
+{
+    static const char bytes[900 << 10]; /* of which no slot has two */
+    int told = 1, barrier = 1;
+    alone.answer[0] = QN_ENOMEM;
+    alone.answer[2] = QN_EIO;
+    begin_alone();
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(qn_group_propose(alone.group, bytes, sizeof bytes, LONG,
+                                      tell_alone, &told),
+                     QN_OK);
+    }
+    while (alone.asked == 0) {
+        (void)turn_alone();
+    }
+    cr_assert_eq(qn_group_barrier(alone.group, LONG, tell_alone, &barrier),
+                 QN_OK);
+    while (!turn_alone().lost) {
+    }
+    cr_expect_eq(alone.asked, 3);
+    cr_expect_eq(told, QN_OK, "the first one is applied");
+    cr_expect_eq(barrier, 1, "it waits");
+    qn_group_leave(alone.group);
+    cr_expect_eq(barrier, QN_EABORTED);
+}
