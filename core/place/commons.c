@@ -315,6 +315,14 @@ bool qn_commons_owns(const struct qn_commons *c, qn_node_t node)
     return !c->shared || c->own == node;
 }
 
+bool qn_commons_lend_liveness(struct qn_commons *c, qn_node_t node,
+                              bool writable)
+{
+    const int prot = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+    QN_ASSERT(c->shared && node < c->nodes && node != c->own);
+    return mprotect(stretch(c, node), c->page, prot) == 0;
+}
+
 /* -------------------------------------------------------------- addresses */
 
 uint32_t qn_commons_nodes(const struct qn_commons *c)

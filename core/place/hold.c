@@ -122,6 +122,31 @@ bool qn_hold_look(int commons_fd, qn_node_t node, pid_t *pid)
     return true;
 }
 
+/* The kernel does not tell a process of its own locks. */
+static bool taken_here(int commons_fd, qn_node_t node)
+{
+    struct stat st;
+    if (fstat(commons_fd, &st) != 0) {
+        return true;
+    }
+    const struct qn_node_hold l = {.device = st.st_dev,
+                                   .inode = st.st_ino,
+                                   .node = node,
+                                   .process = getpid()};
+    pthread_mutex_lock(&guard);
+    bool here = like(all, &l) != NULL;
+    pthread_mutex_unlock(&guard);
+    return here;
+}
+
+bool qn_hold_taken(int commons_fd, qn_node_t node)
+{
+    struct flock lock = byte_of(node, F_WRLCK);
+    QN_ASSERT(node < QN_NODES_MAX);
+    return fcntl(commons_fd, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK ||
+           taken_here(commons_fd, node);
+}
+
 bool qn_hold_by(int commons_fd, qn_node_t node, pid_t pid)
 {
     pid_t holder;

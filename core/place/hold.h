@@ -68,6 +68,11 @@ void qn_hold_release(struct qn_node_hold *h);
  *  cannot be seen from here (another pid namespace). */
 bool qn_hold_look(int commons_fd, qn_node_t node, pid_t *pid);
 
+/** Some process holds `node`, this one included, or the kernel does not say. So
+ *  false is certain: the process that had it has ended, or has none of the
+ *  node's memory mapped. */
+bool qn_hold_taken(int commons_fd, qn_node_t node);
+
 /** That process holds `node`: so it has not ended, and `pid` is not another's
  *  by now. */
 bool qn_hold_by(int commons_fd, qn_node_t node, pid_t pid);

@@ -9,6 +9,7 @@
  *     tid                  held by that thread
  *     FUTEX_OWNER_DIED     the kernel's mark: the thread has ended
  *     FUTEX_OWNER_DIED | 1 it has left; the kernel's mark has no thread's id
+ *     HELD | tid           of that thread; ends with the lock of the node
  *
  * The list that the kernel walks has one element. Head and element are private
  * memory of the thread, and the way from the element to the word is the list's
@@ -39,14 +40,18 @@
 #include "core/base/assert.h"
 #include "core/base/err.h"
 #include "core/place/commons_internal.h"
+#include "core/place/hold.h"
 
 static_assert(sizeof(struct qn_pair) == 16, "");
 
 #define LEFT ((uint64_t)FUTEX_OWNER_DIED | 1)
+/* Above the futex: the thread has not registered it. */
+#define HELD ((uint64_t)1 << 32)
 
 struct registration {
     struct robust_list_head head;
     struct robust_list element;
+    struct robust_list_head *former; /* of the C library; NULL: it has none */
     pid_t tid;    /* of the thread that holds it: a fork's child does not */
     uint64_t inc; /* that lives */
 };
@@ -63,10 +68,21 @@ static uintptr_t futex_of(struct qn_pair *liveness)
 #endif
 }
 
+/* The list of the calling thread, which is the C library's. @return false: it
+ * has locked robust mutexes, or the kernel does not say. */
+static bool is_spare(struct robust_list_head **list)
+{
+    size_t bytes;
+    *list = NULL;
+    return syscall(SYS_get_robust_list, 0, list, &bytes) == 0 &&
+           (*list == NULL || ((*list)->list.next == &(*list)->list &&
+                              (*list)->list_op_pending == NULL));
+}
+
 static int enlist(struct qn_pair *liveness, pid_t tid, uint64_t inc)
 {
     struct registration *r = &registration;
-    if (r->tid == tid) {
+    if (r->tid == tid || !is_spare(&r->former)) {
         return QN_EBUSY;
     }
     r->head.list.next = &r->element;
@@ -81,15 +97,16 @@ static int enlist(struct qn_pair *liveness, pid_t tid, uint64_t inc)
     return QN_OK;
 }
 
-/* An empty list: that of the C library is not known any more. Not if this
- * thread lives as another one: what ends may be a dead thread's. */
+/* The list of the C library again. Not if this thread lives as another one:
+ * what ends may be a dead thread's. */
 static void delist(struct qn_pair *liveness, uint64_t inc)
 {
     struct registration *r = &registration;
     uintptr_t listed = (uintptr_t)&r->element + (uintptr_t)r->head.futex_offset;
     if (r->tid == gettid() && r->inc == inc && listed == futex_of(liveness)) {
         r->head.list.next = &r->head.list;
-        (void)syscall(SYS_set_robust_list, &r->head, sizeof r->head);
+        (void)syscall(SYS_set_robust_list,
+                      r->former != NULL ? r->former : &r->head, sizeof r->head);
         r->tid = 0;
     }
 }
@@ -101,24 +118,43 @@ static pid_t thread_of(const struct qn_commons *c, qn_node_t node)
     return qn_commons_is_shared(c) ? gettid() : (pid_t)node + 1;
 }
 
+static bool can_begin(const struct qn_commons *c, qn_node_t node, uint64_t inc)
+{
+    return node < qn_commons_nodes(c) && inc != 0 && inc < QN_COMMONS_LIVES_MAX;
+}
+
+static void begin(struct qn_pair *liveness, uint64_t inc, uint64_t word)
+{
+    uint64_t first;
+    uint64_t second;
+    do { /* no other thread writes here, but to mark a former one once */
+        qn_load_pair(liveness, &first, &second);
+    } while (!qn_cas_pair(liveness, first, second, inc, word));
+}
+
 int qn_liveness_begin(struct qn_commons *c, qn_node_t node, uint64_t inc)
 {
-    if (node >= qn_commons_nodes(c) || inc == 0 ||
-        inc >= QN_COMMONS_LIVES_MAX) {
+    if (!can_begin(c, node, inc)) {
         return QN_EINVAL;
     }
     QN_ASSERT(qn_commons_owns(c, node));
     struct qn_pair *liveness = qn_commons_liveness(c, node);
     pid_t tid = thread_of(c, node);
     int err = qn_commons_is_shared(c) ? enlist(liveness, tid, inc) : QN_OK;
-    if (err != QN_OK) {
-        return err;
+    if (err == QN_OK) {
+        begin(liveness, inc, (uint64_t)tid);
     }
-    uint64_t first;
-    uint64_t second;
-    do { /* no other thread writes here: it succeeds */
-        qn_load_pair(liveness, &first, &second);
-    } while (!qn_cas_pair(liveness, first, second, inc, (uint64_t)tid));
+    return err;
+}
+
+int qn_liveness_begin_held(struct qn_commons *c, qn_node_t node, uint64_t inc)
+{
+    if (!can_begin(c, node, inc)) {
+        return QN_EINVAL;
+    }
+    QN_ASSERT(qn_commons_owns(c, node));
+    begin(qn_commons_liveness(c, node), inc,
+          HELD | (uint64_t)thread_of(c, node));
     return QN_OK;
 }
 
@@ -172,6 +208,51 @@ enum qn_liveness qn_liveness_check(const struct qn_commons *c, qn_node_t node,
     }
     return (word & FUTEX_OWNER_DIED) != 0 ? QN_LIVENESS_DEAD
                                           : QN_LIVENESS_ALIVE;
+}
+
+/* Is it ALIVE and held? @param word  Filled. */
+static bool is_held(const struct qn_commons *c, qn_node_t node, uint64_t inc,
+                    uint64_t *word)
+{
+    uint64_t present;
+    qn_load_pair(qn_commons_liveness(c, node), &present, word);
+    return present == inc && (*word & HELD) != 0 &&
+           (*word & FUTEX_OWNER_DIED) == 0;
+}
+
+bool qn_liveness_is_held(const struct qn_commons *c, qn_node_t node,
+                         uint64_t inc)
+{
+    uint64_t word;
+    return is_held(c, node, inc, &word);
+}
+
+/* Without memory for it the others look for themselves. */
+static void mark_end(struct qn_commons *c, qn_node_t node, uint64_t inc,
+                     uint64_t word)
+{
+    const bool lent = qn_commons_is_shared(c) && !qn_commons_owns(c, node) &&
+                      qn_commons_lend_liveness(c, node, true);
+    if (lent) {
+        /* release in it -> acquire in qn_liveness_check. */
+        (void)qn_cas_pair(qn_commons_liveness(c, node), inc, word, inc,
+                          FUTEX_OWNER_DIED);
+        (void)qn_commons_lend_liveness(c, node, false);
+    }
+}
+
+enum qn_liveness qn_liveness_look(struct qn_commons *c, int commons_fd,
+                                  qn_node_t node, uint64_t inc)
+{
+    uint64_t word;
+    if (!is_held(c, node, inc, &word)) {
+        return qn_liveness_check(c, node, inc);
+    }
+    if (qn_hold_taken(commons_fd, node)) {
+        return QN_LIVENESS_ALIVE;
+    }
+    mark_end(c, node, inc, word);
+    return QN_LIVENESS_DEAD;
 }
 
 enum qn_liveness qn_liveness_incarnation(const struct qn_commons *c,

@@ -17,15 +17,38 @@
  * still being freed. A supervisor that starts a successor waits for a pidfd (or
  * SIGCHLD). exec(2) counts as an end.
  *
+ * A thread of a host that locks robust mutexes of its own cannot give its list
+ * away. Its incarnation lives as long as its process holds the node
+ * (qn_liveness_begin_held, core/place/hold.h): the kernel takes the lock back
+ * when the process has ended, after its last thread and its memory. The process
+ * that finds the lock free marks the word (qn_liveness_look), and all others
+ * see that with a load as before. So such a death is as certain, and it is seen
+ * later: after the memory was freed, and not before it is looked for. What
+ * makes it certain:
+ *
+ *   1. The word names the incarnation only after its process had the lock.
+ *   2. A look reads the word before the lock. So a lock that is free was had
+ *      and is lost: the process has ended, or has called exec, or gave the node
+ *      back, with nothing of it mapped. (Or it has closed a descriptor of the
+ *      commons, which it must not: hold.h. Then it is taken for dead, finds its
+ *      own word marked before its next vote, and must end.)
+ *   3. The mark is a CAS of the word that was read: a successor that has begun
+ *      meanwhile is not touched.
+ *   4. The kernel gives the lock back under a lock of its own, after the last
+ *      store of the process, and a look takes that: all stores are visible.
+ *
+ * Such a thread that ends before its process marks its word itself.
+ *
  * A misbehaving process may have overwritten its own word: then the
  * kernel finds no word of its own there and marks nothing. NONE or ALIVE of a
  * incarnation that began proves nothing, therefore; DEAD of a node that did not
  * write wildly is final.
  *
  * The C library registers a list of its own for each thread. The thread that
- * calls qn_liveness_begin replaces it, hence must not lock robust pthread
- * mutexes (PTHREAD_MUTEX_ROBUST): they would not be released if it died. Other
- * threads and all other mutexes are not affected. A child of fork(2) has no
+ * calls qn_liveness_begin replaces it until it ends that incarnation, hence
+ * must not lock robust pthread mutexes (PTHREAD_MUTEX_ROBUST) meanwhile: they
+ * would not be released if it died. Other threads and all other mutexes are not
+ * affected. A child of fork(2) has no
  * list but that of the C library, thus does not hold its parent's word.
  *
  * Threads: begin and end from the thread that holds the word; look from any.
@@ -54,10 +77,18 @@ enum qn_liveness {
  * @param inc  Not 0, and larger than that of any earlier incarnation of the
  * node, all of which have ended. What stands there is overwritten, since a wild
  * predecessor may have left anything.
- * @return QN_OK; QN_EINVAL; QN_EBUSY: this thread already holds a word;
- *         QN_ENOSYS: the kernel has no robust futexes.
+ * @return QN_OK; QN_EINVAL; QN_EBUSY: this thread already holds a word, or has
+ *         locked a robust mutex; QN_ENOSYS: the kernel has no robust futexes.
  */
 int qn_liveness_begin(struct qn_commons *c, qn_node_t node, uint64_t inc);
+
+/**
+ * Likewise, and the list of the thread stays as it is: the incarnation is ALIVE
+ * until this process does not hold `node` any more. A thread may begin several.
+ *
+ * @return QN_OK; QN_EINVAL. The process holds `node` and keeps it (hold.h).
+ */
+int qn_liveness_begin_held(struct qn_commons *c, qn_node_t node, uint64_t inc);
 
 /** End it, as the kernel would. The same thread; an incarnation that is not the
  * present one is left alone. */
@@ -84,5 +115,16 @@ enum qn_liveness qn_liveness_incarnation(const struct qn_commons *c,
  * process. acquire: what a DEAD one wrote is visible. */
 enum qn_liveness qn_liveness_check(const struct qn_commons *c, qn_node_t node,
                                    uint64_t inc);
+
+/** It is ALIVE, and lives as long as its process holds the node: only
+ *  qn_liveness_look finds its end. As cheap. */
+bool qn_liveness_is_held(const struct qn_commons *c, qn_node_t node,
+                         uint64_t inc);
+
+/** As qn_liveness_check; of one that is held the kernel is asked, and its end
+ *  is marked for all. A few system calls; the thread of the handle.
+ *  @param commons_fd  Of `c`, borrowed. */
+enum qn_liveness qn_liveness_look(struct qn_commons *c, int commons_fd,
+                                  qn_node_t node, uint64_t inc);
 
 #endif

@@ -40,6 +40,17 @@ struct attr {
     uint64_t period;
 };
 
+int qn_process_open(int pid)
+{
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (fd >= 0) {
+        return fd;
+    }
+    return errno == ESRCH || errno == EINVAL    ? QN_ENOENT
+           : errno == EMFILE || errno == ENFILE ? QN_EMFILE
+                                                : QN_ENOSYS;
+}
+
 /* The beginning of a file of /proc; empty: there is none. */
 static void look(int pid, const char *name, char *text, size_t bytes)
 {

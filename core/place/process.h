@@ -29,6 +29,17 @@
 /** Of background work: the longest that the kernel takes. */
 #define QN_SLICE_LONGEST ((qn_time_t)100 * QN_MS)
 
+/**
+ * A descriptor that is readable once the process has ended: with all its
+ * threads, after its memory and its locks were taken back. Close-on-exec. An id
+ * may be another process's by now: the caller makes sure afterwards
+ * (qn_hold_by).
+ *
+ * @return it; QN_ENOENT: no such process; QN_EMFILE; QN_ENOSYS: the kernel
+ *         (before Linux 5.3), or a filter of it, does not do that.
+ */
+int qn_process_open(int pid);
+
 /** What a process has run so far, ns; 0: unknown. By its id, which is that of
  *  its first thread, too: all its threads; by the id of a later one: only that
  *  thread, and up to 10 ms late. */

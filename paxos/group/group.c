@@ -26,7 +26,7 @@
 
 enum {
     LOOK_TURNS = 32,
-    EVENTS = 3 + QN_GROUP_LINKS_MAX,
+    EVENTS = 3 + QN_GROUP_LINKS_MAX + QN_NODES_MAX,
 };
 
 /* ---- begin and end ------------------------------------------------------- */
@@ -81,9 +81,19 @@ static int descriptors_open(struct qn_group *g)
     return qn_group_watch(g, g->timer, QN_WATCH_TIMER);
 }
 
+void qn_group_part(struct qn_group *g)
+{
+    if (g->rendezvous != NULL && qn_rendezvous_fd(g->rendezvous) >= 0) {
+        (void)epoll_ctl(g->epoll, EPOLL_CTL_DEL,
+                        qn_rendezvous_fd(g->rendezvous), NULL);
+    }
+    qn_rendezvous_close(g->rendezvous);
+    g->rendezvous = NULL;
+}
+
 static void destroy(struct qn_group *g)
 {
-    qn_rendezvous_close(g->rendezvous);
+    qn_group_part(g);
     if (g->timer >= 0) {
         close(g->timer);
     }
@@ -140,7 +150,7 @@ int qn_group_join(struct qn_group **out, const struct qn_group_opts *o)
         g->link[i].fd = -1;
     }
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
-        g->doorbell_fd[i] = -1;
+        g->doorbell_fd[i] = g->end_fd[i] = -1;
     }
     hello_make(g);
     int err = make(g);
@@ -173,8 +183,7 @@ int qn_group_fail(struct qn_group *g, int err, const char *why)
 {
     QN_ASSERT(err < 0);
     qn_group_drop(g);
-    qn_rendezvous_close(g->rendezvous);
-    g->rendezvous = NULL;
+    qn_group_part(g);
     g->step = QN_STEP_FAILED;
     g->err = err;
     snprintf(g->why, sizeof g->why, "%s", why);
@@ -192,6 +201,15 @@ int qn_group_watch(struct qn_group *g, int fd, uint32_t what)
 {
     struct epoll_event e = {.events = EPOLLIN, .data = {.u32 = what}};
     return epoll_ctl(g->epoll, EPOLL_CTL_ADD, fd, &e) == 0 ? QN_OK : QN_ENOMEM;
+}
+
+void qn_group_unwatch(struct qn_group *g, int *fd)
+{
+    if (*fd >= 0) {
+        (void)epoll_ctl(g->epoll, EPOLL_CTL_DEL, *fd, NULL);
+        close(*fd);
+    }
+    *fd = -1;
 }
 
 static void timer_set(struct qn_group *g, qn_time_t at)
@@ -231,10 +249,15 @@ static void on_event(struct qn_group *g, uint32_t what, qn_time_t now)
     case QN_WATCH_DOORBELL:
         if (g->driver != NULL) {
             qn_member_drain(g->member);
+            qn_member_look(g->member); /* it may say that one has ended */
         }
         break;
     default:
-        qn_group_link_hear(g, &g->link[what - QN_WATCH_LINKS]);
+        if (what >= QN_WATCH_ENDS) {
+            qn_group_ends_hear(g, what - QN_WATCH_ENDS);
+        } else {
+            qn_group_link_hear(g, &g->link[what - QN_WATCH_LINKS]);
+        }
     }
 }
 
@@ -298,7 +321,9 @@ static int turn(struct qn_group *g, qn_time_t now)
         at = g->retry_at;
     }
     if (g->step == QN_STEP_RUN) {
+        const qn_time_t look_at = qn_group_ends_turn(g, now);
         at = qn_group_serve_turn(g, now);
+        at = QN_MIN(at, look_at);
     }
     if (g->step == QN_STEP_FAILED) {
         return g->err;

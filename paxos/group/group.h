@@ -27,13 +27,12 @@
  * else. Snapshots carry it to members that lack too much of the log.
  *
  * A guest in its process: no thread, signal handler, output or environment
- * variable; no SIGPIPE; all descriptors are close-on-exec. It does one thing
- * to the calling thread: the thread that makes the first turn is the member,
- * its end is the member's end, and it must not lock robust mutexes
- * (PTHREAD_MUTEX_ROBUST). A thread is a member of one group at a time; others
- * may be members of other groups. A program must not close descriptors that it
- * has not opened (closefrom): the seat is lost by that, and when another
- * process has taken it this one ends (abort).
+ * variable; no SIGPIPE; all descriptors are close-on-exec. The thread that
+ * makes the first turn is the member, and its end is the member's end. It may
+ * be a member of several groups. (With `robust_list`: of one; and then it must
+ * not lock robust mutexes.) A program must not close descriptors that it has
+ * not opened (closefrom): the seat is lost by that, and when another process
+ * has taken it this one ends (abort).
  *
  * Threads: all calls for one group from one thread. Nothing blocks. In a forked
  * child each call returns QN_EPERM, and leave does nothing.
@@ -129,9 +128,12 @@ struct qn_group_opts {
                              1 MiB .. 1 GiB; 16 MiB */
     uint64_t command_max; /* bytes, up to QN_GROUP_COMMAND_MAX; 1 MiB */
     /* Each its own: */
-    uint32_t proposals;              /* under way at once; 1024 */
-    uint64_t proposal_bytes;         /* of them, one may be longer; 8 MiB */
-    uint32_t barriers;               /* at once; 1024 */
+    uint32_t proposals;      /* under way at once; 1024 */
+    uint64_t proposal_bytes; /* of them, one may be longer; 8 MiB */
+    uint32_t barriers;       /* at once; 1024 */
+    bool robust_list; /* the thread of the first turn locks no robust mutexes
+                         (PTHREAD_MUTEX_ROBUST): its death is seen by their
+                         list, before the memory of the process is freed */
     struct qn_group_service service; /* copied */
 };
 
@@ -225,11 +227,12 @@ int qn_group_fd(const struct qn_group *g);
  *         descriptor is readable. Or it has ended, qn_group_why says why, and
  *         only leaving is left: QN_EINVAL: refused (another application,
  *         version or transport); QN_ENOSYS: the members, or the kernel, speak
- *         another version; QN_EBUSY: all seats are taken, or this thread is a
- *         member of another group; QN_EMFILE; QN_ENOMEM; QN_EIO; QN_EAPPLY:
- *         `apply` has failed again, after a state was fetched; or an error of
- *         the snapshots' callbacks, of this member or another one, that has
- *         come again for some seconds. QN_EPERM: in a forked child.
+ *         another version; QN_EBUSY: all seats are taken, or `robust_list` and
+ *         this thread is a member of another group that way, or has locked a
+ *         robust mutex; QN_EMFILE; QN_ENOMEM; QN_EIO; QN_EAPPLY: `apply` has
+ * failed again, after a state was fetched; or an error of the snapshots'
+ * callbacks, of this member or another one, that has come again for some
+ * seconds. QN_EPERM: in a forked child.
  */
 int qn_group_turn(struct qn_group *g);
 

@@ -37,6 +37,8 @@
 #include "core/place/liveness.h"
 #include "paxos/group/group_internal.h"
 
+#define LISTED                                                                 \
+    "this thread has locked a robust mutex, or is a member of another group"
 #define RETRY   (2 * QN_MS)
 #define FOUNDER (100 * QN_MS) /* guests that wait look whether it lives */
 #define ANSWER  QN_S /* a member that is silent for so long is stalled */
@@ -105,6 +107,10 @@ void qn_group_drop(struct qn_group *g)
         qn_member_leave(g->member);
         qn_member_destroy(g->member);
     }
+    qn_group_ends_tell(g);
+    for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
+        qn_group_ends_forget(g, i);
+    }
     g->member = NULL;
     g->driver = NULL;
     qn_commons_destroy(g->commons);
@@ -114,10 +120,7 @@ void qn_group_drop(struct qn_group *g)
     }
     g->commons_fd = -1;
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
-        if (g->doorbell_fd[i] >= 0) {
-            close(g->doorbell_fd[i]);
-        }
-        g->doorbell_fd[i] = -1;
+        qn_group_unwatch(g, &g->doorbell_fd[i]);
     }
     g->founds = g->begun = g->has_begin = false;
 }
@@ -125,8 +128,7 @@ void qn_group_drop(struct qn_group *g)
 int qn_group_enter_again(struct qn_group *g)
 {
     qn_group_drop(g);
-    qn_rendezvous_close(g->rendezvous); /* and with it the seat */
-    g->rendezvous = NULL;
+    qn_group_part(g);
     g->step = QN_STEP_ENTER;
     int err = qn_rendezvous_open(&g->rendezvous, g->name);
     g->retry_at = qn_clock_now() + RETRY;
@@ -176,7 +178,8 @@ static int found(struct qn_group *g)
     err = err == QN_OK ? qn_rendezvous_seat(g->rendezvous, 0) : err;
     err = err == QN_OK ? listen_at(g) : err;
     if (err != QN_OK) {
-        return qn_group_fail(g, err, "the group cannot be made");
+        return qn_group_fail(
+            g, err, err == QN_EBUSY ? LISTED : "the group cannot be made");
     }
     g->founds = true;
     g->step = QN_STEP_ASSEMBLE;
@@ -305,10 +308,8 @@ static int sit(struct qn_group *g, qn_time_t now)
     err = qn_group_member_make(g);
     err = err == QN_OK ? listen_at(g) : err;
     if (err != QN_OK) {
-        return qn_group_fail(g, err,
-                             err == QN_EBUSY
-                                 ? "this thread is a member of another group"
-                                 : "the member cannot be made");
+        return qn_group_fail(
+            g, err, err == QN_EBUSY ? LISTED : "the member cannot be made");
     }
     g->untold = qn_rendezvous_living(g->rendezvous) &
                 ~(UINT64_C(1) << g->self) & qn_low_bits(g->layout.nodes);

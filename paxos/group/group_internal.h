@@ -45,7 +45,8 @@ enum qn_group_watched {
     QN_WATCH_TIMER,
     QN_WATCH_LISTENER,
     QN_WATCH_DOORBELL,
-    QN_WATCH_LINKS
+    QN_WATCH_LINKS,
+    QN_WATCH_ENDS = QN_WATCH_LINKS + QN_GROUP_LINKS_MAX /* of peers */
 };
 
 struct qn_group_link {
@@ -111,7 +112,10 @@ struct qn_group {
     uint64_t serve_from;
     bool serving;
     struct qn_waits proposals, barriers;
-    uint64_t barriers_new; /* barriers without an index yet */
+    uint64_t barriers_new;    /* barriers without an index yet */
+    int end_fd[QN_NODES_MAX]; /* of each present peer's process; -1 */
+    uint64_t unwatched;       /* mask: peers of which there is none */
+    qn_time_t ends_at;        /* unwatched: when to look */
     enum qn_group_reason reason;
     uint64_t commands;
     uint64_t failovers, members, epoch; /* as `changed` has told */
@@ -128,6 +132,13 @@ void qn_group_kick(struct qn_group *g);
 
 /** Watch a descriptor. @return QN_OK; QN_ENOMEM. */
 int qn_group_watch(struct qn_group *g, int fd, uint32_t what);
+
+/** Close a descriptor that is watched, and set it to -1. Closed alone it would
+ *  be watched as long as a forked child has it. -1: nothing. */
+void qn_group_unwatch(struct qn_group *g, int *fd);
+
+/** Leave the name, and with it the seat. */
+void qn_group_part(struct qn_group *g);
 
 /* ---- group_enter.c: from the name to a seat ------------------------------ */
 
@@ -186,6 +197,19 @@ int qn_group_start_later(struct qn_group *g);
 /** Of seat 0, as its liveness word says. */
 bool qn_group_founder_ended(const struct qn_group *g);
 void qn_group_forget_known(struct qn_group *g);
+
+/* ---- group_ends.c: ends of peers, seen at once --------------------------- */
+
+/** It is present from here on: be told when its process ends. */
+void qn_group_ends_watch(struct qn_group *g, qn_node_t node);
+/** It is not present any more. */
+void qn_group_ends_forget(struct qn_group *g, qn_node_t node);
+/** The descriptor of its process is readable. */
+void qn_group_ends_hear(struct qn_group *g, qn_node_t node);
+/** @return when to come again, for peers that are not watched. */
+qn_time_t qn_group_ends_turn(struct qn_group *g, qn_time_t now);
+/** As seats are left: those that sleep may look. */
+void qn_group_ends_tell(const struct qn_group *g);
 
 /* ---- group_serve.c: a member that runs ----------------------------------- */
 

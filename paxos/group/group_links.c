@@ -51,8 +51,7 @@ void qn_group_link_close(struct qn_group *g, struct qn_group_link *l)
         g->untold |= UINT64_C(1) << l->node; /* it may live and be told again */
         g->retry_at = 0;
     }
-    close(l->fd);
-    l->fd = -1;
+    qn_group_unwatch(g, &l->fd);
     g->links--;
 }
 

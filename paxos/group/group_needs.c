@@ -29,7 +29,7 @@ int qn_group_needs(const struct qn_group_opts *o, struct qn_group_needs *out)
         .log = n.log,
         /* of each other member one that has ended, too */
         .mapped = 2 * n.commons + (2 * (uint64_t)l.nodes - 1) * n.mapped,
-        .descriptors = DESCRIPTORS + 2 * l.nodes,
+        .descriptors = DESCRIPTORS + 3 * l.nodes - 1,
     };
     return QN_OK;
 }

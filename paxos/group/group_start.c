@@ -34,8 +34,7 @@ static void on_superseded(void *ctx, uint64_t incarnation)
 static void on_ended(void *ctx, qn_node_t node, uint64_t incarnation,
                      qn_time_t now)
 {
-    (void)ctx;
-    (void)node;
+    qn_group_ends_forget(ctx, node);
     (void)incarnation;
     (void)now;
 }
@@ -82,6 +81,7 @@ int qn_group_member_make(struct qn_group *g)
         .self = g->self,
         .nodes = l->nodes,
         .incarnation = g->incarnation,
+        .held = !g->o.robust_list,
         .seed = g->incarnation ^ qn_clock_now(),
         .born_ms = qn_clock_wall_ms(),
         .commons_fd = g->commons_fd,
@@ -112,7 +112,8 @@ int qn_group_member_make(struct qn_group *g)
 
 static bool is_dead(const struct qn_group *g, qn_node_t node, uint64_t inc)
 {
-    return qn_liveness_check(g->commons, node, inc) == QN_LIVENESS_DEAD;
+    return qn_liveness_look(g->commons, g->commons_fd, node, inc) ==
+           QN_LIVENESS_DEAD;
 }
 
 static struct qn_group_known *known(struct qn_group *g, qn_node_t node,
@@ -182,6 +183,9 @@ static int remember(struct qn_group *g, const struct qn_member_peer *p,
 static int peer_up(struct qn_group *g, const struct qn_member_peer *p)
 {
     int err = p->node == g->self ? QN_OK : qn_member_peer_up(g->member, p);
+    if (err == QN_OK && p->node != g->self) {
+        qn_group_ends_watch(g, p->node);
+    }
     return err == QN_ESTALE ? QN_OK : err; /* it was told twice */
 }
 
@@ -243,6 +247,9 @@ static int run(struct qn_group *g, bool first)
     g->complete = first;
     g->begun = true;
     g->step = QN_STEP_RUN;
+    for (uint64_t s = qn_member_peers(g->member); s != 0; s &= s - 1) {
+        qn_group_ends_watch(g, (qn_node_t)__builtin_ctzll(s));
+    }
     return QN_OK;
 }
 

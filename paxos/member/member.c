@@ -130,7 +130,8 @@ static int live(struct qn_member *m)
         err = qn_area_map(&m->record, o->record_fd, QN_COMMONS_RECORD_BYTES);
     }
     if (err == QN_OK) {
-        err = qn_liveness_begin(m->commons, o->self, o->incarnation);
+        err = (o->held ? qn_liveness_begin_held : qn_liveness_begin)(
+            m->commons, o->self, o->incarnation);
         m->lives = err == QN_OK;
     }
     return err;
@@ -141,10 +142,12 @@ void qn_member_fence(void *ctx)
     const struct qn_member *m = ctx;
     uint64_t present;
     pid_t tid;
-    (void)qn_liveness_incarnation(m->commons, m->o.self, &present, &tid);
-    if (present > m->o.incarnation) {
+    enum qn_liveness is =
+        qn_liveness_incarnation(m->commons, m->o.self, &present, &tid);
+    if (present > m->o.incarnation ||
+        (m->o.held && present == m->o.incarnation && is == QN_LIVENESS_DEAD)) {
         m->o.callbacks.superseded(m->o.callbacks.ctx, present);
-        QN_ASSERT(present <= m->o.incarnation); /* it does not return */
+        QN_ASSERT(!"it does not return");
     }
 }
 

@@ -81,7 +81,8 @@ struct qn_member_peer {
  *  calls; none may call back into the member but to ask what it knows. */
 struct qn_member_callbacks {
     /** A later incarnation of this node has begun, of which this one was never
-     *  told. It must not return: the process ends. */
+     *  told; or, with `held`, this one was taken for dead (then it is named).
+     *  It must not return: the process ends. */
     void (*superseded)(void *ctx, uint64_t incarnation);
     /** The present incarnation of a peer has ended. What it has said can still
      *  be read; the driver knows of its end. */
@@ -135,6 +136,9 @@ struct qn_member_opts {
                              later (PROTOCOL.md 4.4) */
     uint64_t incarnation; /* of this member, never 0 */
     bool first;           /* the group begins with this incarnation */
+    bool held;            /* it lives as long as its process, and the list of
+                             robust mutexes of the thread stays as it is
+                             (qn_liveness_begin_held) */
     uint64_t seed;        /* of everything random */
     uint64_t born_ms;     /* ms since 1970, for the flight recorder */
 
@@ -264,6 +268,11 @@ qn_time_t qn_member_turn_begin(struct qn_member *m, qn_time_t now);
  *  more. @return when to come again; QN_TIME_NEVER: not before something
  *  happens. A compare, unless a check is due. */
 qn_time_t qn_member_turn_end(struct qn_member *m, qn_time_t now);
+
+/** Look for peers that have ended, now, and ask the kernel about those that are
+ *  held: a few system calls for each. To be called between turns, when there
+ *  may be news. Does nothing after qn_member_stop. */
+void qn_member_look(struct qn_member *m);
 
 /** Another turn is due at once. */
 bool qn_member_again(struct qn_member *m);

@@ -16,14 +16,28 @@
 
 /* ---- facts --------------------------------------------------------------- */
 
+/* The kernel is asked about a peer that is silent, not about one that makes
+ * turns. */
+static bool is_gone(struct qn_member *m, qn_node_t i, uint64_t inc)
+{
+    const uint64_t turns = qn_member_turns(m, i);
+    const bool silent = turns == m->signs[i];
+    m->signs[i] = turns;
+    return silent && qn_liveness_look(m->commons, m->o.commons_fd, i, inc) ==
+                         QN_LIVENESS_DEAD;
+}
+
 static bool is_dead(void *ctx, qn_node_t i)
 {
-    const struct qn_member *m = ctx;
+    struct qn_member *m = ctx;
     if (!m->o.shares) {
         return false; /* the program says so */
     }
-    return qn_liveness_check(m->commons, i, m->peers.present[i]->incarnation) ==
-           QN_LIVENESS_DEAD;
+    uint64_t inc = m->peers.present[i]->incarnation;
+    if (qn_liveness_is_held(m->commons, i, inc)) {
+        return is_gone(m, i, inc);
+    }
+    return qn_liveness_check(m->commons, i, inc) == QN_LIVENESS_DEAD;
 }
 
 static uint64_t turns_of(void *ctx, qn_node_t i)
@@ -82,6 +96,29 @@ static void carry_out(struct qn_member *m, const struct qn_detector_actions *a)
     if (a->suspects_changed) {
         m->again = true;
         qn_driver_suspect(m->driver, a->suspects, qn_clock_now());
+    }
+}
+
+void qn_member_look(struct qn_member *m)
+{
+    uint64_t ended = 0;
+    QN_ASSERT(m->driver != NULL);
+    if (m->stopped || !m->o.shares) {
+        return;
+    }
+    for (uint64_t s = qn_peers_present(&m->peers); s != 0; s &= s - 1) {
+        const qn_node_t i = (qn_node_t)__builtin_ctzll(s);
+        if (qn_liveness_look(m->commons, m->o.commons_fd, i,
+                             m->peers.present[i]->incarnation) ==
+            QN_LIVENESS_DEAD) {
+            qn_failure_detector_down(&m->detector, i);
+            retire(m, i);
+            ended |= UINT64_C(1) << i;
+        }
+    }
+    for (uint64_t s = qn_peers_present(&m->peers); ended != 0 && s != 0;
+         s &= s - 1) { /* one of them may not have heard of it */
+        qn_member_ring(m, (qn_node_t)__builtin_ctzll(s));
     }
 }
 

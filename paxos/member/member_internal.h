@@ -43,7 +43,9 @@ struct qn_member {
 
     struct qn_peers peers;
     struct qn_failure_detector detector;
-    struct qn_driver *driver; /* NULL: not started */
+    uint64_t signs[QN_NODES_MAX]; /* turns of a peer that is held, when the
+                                     kernel was last asked */
+    struct qn_driver *driver;     /* NULL: not started */
     struct qn_events events;
     bool has_state;
     struct qn_member_state state;

@@ -202,3 +202,28 @@ Test(hold, a_child_gives_back_what_its_parent_had)
     close(go[1]);
     close(fd);
 }
+
+/* What the process itself holds counts, though the kernel does not tell it. */
+Test(hold, it_is_taken_until_its_process_has_ended)
+{
+    int fd = make();
+    cr_assert_not(qn_hold_taken(fd, 1));
+    pid_t pid = holder(fd, 1);
+    cr_assert(qn_hold_taken(fd, 1));
+    cr_assert_not(qn_hold_taken(fd, 2), "another node");
+    end(pid);
+    cr_assert_not(qn_hold_taken(fd, 1));
+    cr_assert_eq(qn_hold_take(&hold[0], fd, 1, 1), QN_OK);
+    cr_assert(qn_hold_taken(fd, 1), "by this one");
+    pid = fork();
+    if (pid == 0) {
+        _exit(qn_hold_taken(fd, 1) ? 0 : 1);
+    }
+    int status;
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_assert_eq(status, 0, "by the parent");
+    qn_hold_release(&hold[0]);
+    cr_assert_not(qn_hold_taken(fd, 1));
+    cr_assert(qn_hold_taken(-1, 1), "nothing is known");
+    close(fd);
+}

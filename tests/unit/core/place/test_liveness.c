@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "core/base/err.h"
+#include "core/place/hold.h"
 #include "tests/support/test.h"
 
 enum { NODES = 3, NODE = 1 };
@@ -524,5 +525,149 @@ Test(liveness, in_private_memory_one_thread_lives_as_all)
     cr_assert_eq(qn_liveness_begin(c, 1, 7), QN_OK);
     cr_assert_eq(qn_liveness_check(c, 1, 6), QN_LIVENESS_DEAD);
     cr_assert_eq(qn_liveness_check(c, 1, 7), QN_LIVENESS_ALIVE);
+    drop(c, fd);
+}
+
+/* ---- without the list of the thread -------------------------------------- */
+
+static struct qn_node_hold hold;
+
+/* In a child: live as NODE with its process, having held it before. */
+static struct qn_commons *live_held(int fd, uint64_t inc)
+{
+    struct qn_commons *c;
+    if (qn_hold_take(&hold, fd, NODE, inc) != QN_OK ||
+        qn_commons_map(&c, fd, NODES, 0) != QN_OK ||
+        qn_commons_own(c, NODE) != QN_OK ||
+        qn_liveness_begin_held(c, NODE, inc) != QN_OK) {
+        _exit(1);
+    }
+    return c;
+}
+
+static pid_t held_child(const struct qn_commons *c, int fd, uint64_t inc)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        stay(live_held(fd, inc), fd);
+    }
+    cr_assert_gt(pid, 0);
+    while (qn_liveness_check(c, NODE, inc) == QN_LIVENESS_NONE &&
+           waitpid(pid, NULL, WNOHANG) == 0) {
+        sched_yield();
+    }
+    return pid;
+}
+
+/* The first that looks marks it for all, also for those that only load. */
+Test(liveness, one_that_is_held_ends_with_the_lock_of_its_node, .timeout = 60)
+{
+    int fd;
+    struct qn_commons *c = make(true, &fd);
+    struct qn_commons *other;
+    uint64_t inc;
+    pid_t tid;
+    cr_assert_eq(qn_commons_map(&other, fd, NODES, 0), QN_OK);
+    cr_assert_eq(qn_liveness_look(c, fd, NODE, 5), QN_LIVENESS_NONE);
+    pid_t pid = held_child(c, fd, 5);
+    cr_assert(qn_liveness_is_held(c, NODE, 5));
+    cr_assert_not(qn_liveness_is_held(c, NODE, 4), "another one");
+    cr_assert_eq(qn_liveness_look(c, fd, NODE, 5), QN_LIVENESS_ALIVE);
+    cr_assert_eq(qn_liveness_look(c, fd, NODE, 4), QN_LIVENESS_DEAD);
+    cr_assert_eq(qn_liveness_look(c, fd, NODE, 6), QN_LIVENESS_NONE);
+    cr_assert_eq(qn_liveness_incarnation(c, NODE, &inc, &tid),
+                 QN_LIVENESS_ALIVE);
+    cr_assert_eq(tid, pid);
+    kill_and_wait(pid);
+    cr_assert_eq(qn_liveness_check(other, NODE, 5), QN_LIVENESS_ALIVE,
+                 "no list says it");
+    cr_assert_eq(qn_liveness_look(c, fd, NODE, 5), QN_LIVENESS_DEAD);
+    cr_assert_eq(qn_liveness_check(other, NODE, 5), QN_LIVENESS_DEAD);
+    cr_assert_not(qn_liveness_is_held(c, NODE, 5));
+    cr_assert_not(qn_liveness_left(c, NODE, 5), "that was no leave");
+    pid = held_child(c, fd, 6);
+    cr_assert_eq(qn_liveness_look(c, fd, NODE, 5), QN_LIVENESS_DEAD);
+    cr_assert_eq(qn_liveness_check(c, NODE, 6), QN_LIVENESS_ALIVE);
+    kill_and_wait(pid);
+    qn_commons_destroy(other);
+    drop(c, fd);
+}
+
+/* What it marks is no longer writable here afterwards. */
+Test(liveness, to_look_leaves_the_pages_of_others_read_only, .signal = SIGSEGV)
+{
+    int fd;
+    struct qn_commons *c = make(true, &fd);
+    kill_and_wait(held_child(c, fd, 5));
+    cr_assert_eq(qn_liveness_look(c, fd, NODE, 5), QN_LIVENESS_DEAD);
+    ((uint64_t *)qn_commons_record(c, NODE))[-8] = 1;
+}
+
+static bool has_list(const struct robust_list_head *list)
+{
+    struct robust_list_head *now;
+    size_t bytes;
+    return syscall(SYS_get_robust_list, 0, &now, &bytes) == 0 && now == list;
+}
+
+static struct robust_list_head *list_of_thread(void)
+{
+    struct robust_list_head *now = NULL;
+    size_t bytes;
+    cr_assert_eq(syscall(SYS_get_robust_list, 0, &now, &bytes), 0);
+    return now;
+}
+
+/* Several in one thread, whose list stays; it ends each by itself. */
+Test(liveness, one_that_is_held_takes_no_list)
+{
+    int fd[2];
+    struct qn_node_hold mine[2] = {{0}};
+    struct qn_commons *c[2];
+    struct robust_list_head *list = list_of_thread();
+    for (int i = 0; i < 2; i++) {
+        c[i] = make(true, &fd[i]);
+        cr_assert_eq(qn_hold_take(&mine[i], fd[i], NODE, 5), QN_OK);
+        cr_assert_eq(qn_commons_own(c[i], NODE), QN_OK);
+        cr_assert_eq(qn_liveness_begin_held(c[i], NODES, 5), QN_EINVAL);
+        cr_assert_eq(qn_liveness_begin_held(c[i], NODE, 0), QN_EINVAL);
+        cr_assert_eq(qn_liveness_begin_held(c[i], NODE, 5), QN_OK);
+        cr_assert(has_list(list));
+        cr_assert_eq(qn_liveness_look(c[i], fd[i], NODE, 5), QN_LIVENESS_ALIVE,
+                     "this process holds it");
+    }
+    for (int i = 0; i < 2; i++) {
+        qn_liveness_end(c[i], NODE, 5);
+        cr_assert_eq(qn_liveness_check(c[i], NODE, 5), QN_LIVENESS_DEAD);
+        cr_assert(has_list(list));
+        qn_hold_release(&mine[i]);
+        drop(c[i], fd[i]);
+    }
+}
+
+/* The list of the C library is there again afterwards, and is not taken while
+ * there is something in it. */
+Test(liveness, a_list_is_borrowed)
+{
+    int fd;
+    struct qn_commons *c = make(true, &fd);
+    struct robust_list_head *list = list_of_thread();
+    pthread_mutexattr_t attr;
+    pthread_mutex_t mutex;
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&mutex, &attr);
+    cr_assert_eq(qn_commons_own(c, NODE), QN_OK);
+    pthread_mutex_lock(&mutex);
+    cr_assert_eq(qn_liveness_begin(c, NODE, 5), QN_EBUSY);
+    cr_assert_eq(qn_liveness_check(c, NODE, 5), QN_LIVENESS_NONE);
+    cr_assert(has_list(list));
+    pthread_mutex_unlock(&mutex);
+    cr_assert_eq(qn_liveness_begin(c, NODE, 5), QN_OK);
+    cr_assert_not(has_list(list));
+    qn_liveness_end(c, NODE, 5);
+    cr_assert(has_list(list));
+    pthread_mutex_destroy(&mutex);
+    pthread_mutexattr_destroy(&attr);
     drop(c, fd);
 }

@@ -4,6 +4,8 @@
  */
 #include "core/place/process.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -164,4 +166,19 @@ Test(process, nobody_has_no_slice, .timeout = 20)
     end(pid);
     int err = qn_process_slice(pid, QN_SLICE_SERVING);
     cr_assert(err == QN_ENOENT || err == QN_ENOSYS);
+}
+
+Test(process, a_descriptor_of_it_is_readable_when_it_has_ended, .timeout = 20)
+{
+    pid_t pid = child();
+    struct pollfd p = {.fd = qn_process_open(pid), .events = POLLIN};
+    cr_assert_geq(p.fd, 0);
+    cr_assert(fcntl(p.fd, F_GETFD) & FD_CLOEXEC);
+    cr_assert_eq(poll(&p, 1, 0), 0, "it lives");
+    kill(pid, SIGKILL);
+    cr_assert_eq(poll(&p, 1, -1), 1);
+    cr_assert_eq(waitpid(pid, NULL, 0), pid);
+    cr_assert_eq(poll(&p, 1, 0), 1, "for ever");
+    cr_assert_eq(qn_process_open(pid), QN_ENOENT);
+    close(p.fd);
 }

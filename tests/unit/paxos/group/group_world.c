@@ -1,14 +1,20 @@
 #include "tests/unit/paxos/group/group_world.h"
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +30,7 @@ enum order_kind {
     ORDER_REPORT,
     ORDER_LEAVE,
     ORDER_FAIL,
+    ORDER_PART,
     ORDER_FORK
 };
 
@@ -49,6 +56,7 @@ static struct member {
     bool reads_nothing;
     int fail_err;       /* of `apply`, */
     uint64_t fail_left; /* ... so often more */
+    bool stays;         /* after it has left */
 } me;
 
 static int on_apply(void *ctx, const struct qn_group_command *c,
@@ -241,6 +249,9 @@ static bool obey(struct member *m, int control)
     case ORDER_FORK:
         obey_fork(m, control);
         break;
+    case ORDER_PART:
+        m->stays = true;
+        return false;
     default:
         return false;
     }
@@ -279,7 +290,9 @@ static void loop(struct member *m, int control, enum group_world_loop how)
         }
         while (due && (m->r.turn = qn_group_turn(m->group)) == QN_GROUP_AGAIN) {
             propose(m);
+            m->r.turns++;
         }
+        m->r.turns += due;
         propose(m); /* after "armed" */
         due = told = false;
         if (epoll >= 0) {
@@ -293,13 +306,36 @@ static void loop(struct member *m, int control, enum group_world_loop how)
         told = p[1].revents != 0;
     }
     qn_group_leave(m->group);
+    while (m->stays) {
+        pause();
+    }
 }
 
-static void process_run(const struct group_world *w, int control)
+/* As with a kernel before Linux 5.3. */
+static void forbid_pidfd(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog filter = {.len = sizeof code / sizeof *code,
+                                .filter = code};
+    QN_ASSERT(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    QN_ASSERT(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0);
+}
+
+static void process_run(const struct group_world *w, uint32_t i, int control)
 {
     struct qn_group_opts o = w->opts;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     me.reads_nothing = w->reads_nothing;
+    if (w->no_pidfd) {
+        forbid_pidfd();
+    }
+    if (w->robust != NULL) {
+        QN_ASSERT(pthread_mutex_lock(&w->robust[i]) == 0);
+    }
     o.service = (struct qn_group_service){.apply = on_apply,
                                           .begin = on_begin,
                                           .next = on_next,
@@ -329,6 +365,20 @@ void group_world_begin(struct group_world *w, uint32_t members)
                                        .cells = 256,
                                        .log_bytes = 1 << 20}};
     cr_assert_not_null(w->opts.transport);
+}
+
+void group_world_robust(struct group_world *w)
+{
+    pthread_mutexattr_t a;
+    w->robust = mmap(NULL, GROUP_WORLD_MAX * sizeof *w->robust,
+                     PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq(w->robust, MAP_FAILED);
+    pthread_mutexattr_init(&a);
+    pthread_mutexattr_setpshared(&a, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&a, PTHREAD_MUTEX_ROBUST);
+    for (uint32_t i = 0; i < GROUP_WORLD_MAX; i++) {
+        pthread_mutex_init(&w->robust[i], &a);
+    }
 }
 
 void group_world_end(struct group_world *w)
@@ -361,7 +411,7 @@ void group_world_start(struct group_world *w, uint32_t i)
             }
         }
         close(ends[0]);
-        process_run(w, ends[1]);
+        process_run(w, i, ends[1]);
         _exit(0);
     }
     close(ends[1]);
@@ -391,6 +441,11 @@ void group_world_leave(struct group_world *w, uint32_t i)
 {
     order(w, i, &(struct order){.kind = ORDER_LEAVE});
     gone(&w->process[i]);
+}
+
+void group_world_part(struct group_world *w, uint32_t i)
+{
+    order(w, i, &(struct order){.kind = ORDER_PART});
 }
 
 void group_world_stop(struct group_world *w, uint32_t i, bool stop)

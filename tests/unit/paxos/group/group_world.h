@@ -9,6 +9,7 @@
  * order once, in its loop.
  */
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -34,6 +35,7 @@ struct group_world_report {
     uint64_t wrong;    /* results that are not those of the own apply */
     uint64_t barriers; /* that ended well */
     uint64_t failed;   /* applies that were told to fail */
+    uint64_t turns;    /* made */
     int turn;          /* what the last one returned */
     int last;          /* what the last propose returned */
     enum qn_group_reason reason;
@@ -49,12 +51,18 @@ struct group_world_process {
 struct group_world {
     struct qn_group_opts opts;
     enum group_world_loop loop;
-    bool reads_nothing; /* processes that start cannot read a snapshot */
+    bool reads_nothing;      /* processes that start cannot read a snapshot */
+    bool no_pidfd;           /* the kernel of processes that start has none */
+    pthread_mutex_t *robust; /* [GROUP_WORLD_MAX] in shared memory: each process
+                                has locked its own, which is robust, before it
+                                joins; NULL: none has */
     struct group_world_process process[GROUP_WORLD_MAX];
 };
 
 /** A folder and a name in it, and default options for `members` members. */
 void group_world_begin(struct group_world *w, uint32_t members);
+/** Processes that start lock robust mutexes. */
+void group_world_robust(struct group_world *w);
 /** All processes are killed, and the folder is removed. */
 void group_world_end(struct group_world *w);
 
@@ -64,6 +72,8 @@ void group_world_start(struct group_world *w, uint32_t i);
 void group_world_kill(struct group_world *w, uint32_t i);
 /** It leaves, and ends. */
 void group_world_leave(struct group_world *w, uint32_t i);
+/** It leaves, and its process stays until it is killed. */
+void group_world_part(struct group_world *w, uint32_t i);
 /** SIGSTOP or SIGCONT. */
 void group_world_stop(struct group_world *w, uint32_t i, bool stop);
 

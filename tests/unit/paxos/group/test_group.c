@@ -4,6 +4,7 @@
 #include "paxos/group/group.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -573,6 +574,79 @@ CASE(a_group_that_has_not_begun_forgets_guests_that_have_ended)
     free(g);
 }
 
+/* Nothing is under way, and no member turns but for what it is told. Its child
+ * has all of the dead one's descriptors. */
+static void kill_among_idle(uint32_t victim)
+{
+    const uint64_t seat = group_world_report(&w, victim).status.seat;
+    cr_expect_eq(group_world_fork(&w, victim), 0);
+    const pid_t child = w.process[victim].child;
+    group_world_kill(&w, victim);
+    for (uint32_t i = 0; i < 3; i++) {
+        if (i != victim) {
+            group_world_wait(&w, i, has_members, 7 & ~(UINT64_C(1) << seat));
+        }
+    }
+    cr_expect_eq(kill(child, 0), 0, "it lives");
+    kill(child, SIGKILL);
+    w.process[victim].child = 0;
+}
+
+static void kill_each_among_idle(void)
+{
+    start_all(3);
+    for (uint32_t i = 0; i < 3; i++) {
+        kill_among_idle(i);
+        group_world_start(&w, i);
+        group_world_wait(&w, i, serves, 0);
+        for (uint32_t k = 0; k < 3; k++) {
+            group_world_wait(&w, k, has_members, 7);
+        }
+    }
+}
+
+CASE(idle_members_see_a_death)
+{
+    kill_each_among_idle();
+}
+
+CASE(idle_members_see_a_death_by_the_list_of_its_thread)
+{
+    w.opts.robust_list = true;
+    kill_each_among_idle();
+}
+
+CASE(idle_members_see_a_death_without_descriptors_of_processes)
+{
+    w.no_pidfd = true;
+    kill_each_among_idle();
+}
+
+/* What is closed here is open in its child. It rests all the same: it makes no
+ * turn between two questions. */
+CASE(a_member_with_a_child_rests_after_a_death)
+{
+    start_all(3);
+    const uint64_t seat = group_world_report(&w, 1).status.seat;
+    cr_expect_eq(group_world_fork(&w, 0), 0);
+    group_world_kill(&w, 1);
+    group_world_wait(&w, 0, has_members, 7 & ~(UINT64_C(1) << seat));
+    uint64_t turns = 0, before;
+    do {
+        before = turns;
+        turns = group_world_report(&w, 0).turns;
+    } while (turns != before);
+}
+
+CASE(idle_members_see_that_one_leaves)
+{
+    start_all(3);
+    const uint64_t seat = group_world_report(&w, 1).status.seat;
+    group_world_part(&w, 1);
+    group_world_wait(&w, 0, has_members, 7 & ~(UINT64_C(1) << seat));
+    group_world_wait(&w, 2, has_members, 7 & ~(UINT64_C(1) << seat));
+}
+
 /* ---- a guest in its process ---------------------------------------------- */
 
 /* The child of a member has all of its descriptors: neither does it speak for
@@ -590,6 +664,36 @@ CASE(a_forked_child_is_no_member)
     group_world_wait(&w, 1, serves, 0);
     cr_expect_eq(group_world_report(&w, 1).status.seat, seat);
     cr_expect_eq(kill(child, 0), 0, "it lives");
+}
+
+/* As those of a database would be: recovered by the next that locks them, not
+ * lost with the process that had them. */
+CASE(robust_mutexes_of_the_host_are_recovered)
+{
+    group_world_robust(&w);
+    start_all(3);
+    propose_everywhere(3, 10);
+    for (uint32_t i = 0; i < 3; i++) {
+        cr_expect_eq(pthread_mutex_trylock(&w.robust[i]), EBUSY);
+        group_world_kill(&w, i);
+        cr_expect_eq(pthread_mutex_lock(&w.robust[i]), EOWNERDEAD);
+        cr_expect_eq(pthread_mutex_consistent(&w.robust[i]), 0);
+        pthread_mutex_unlock(&w.robust[i]);
+        group_world_start(&w, i);
+        group_world_wait(&w, i, serves, 0);
+    }
+}
+
+CASE(a_locked_robust_mutex_keeps_its_list)
+{
+    group_world_robust(&w);
+    w.opts.robust_list = true;
+    group_world_start(&w, 0);
+    group_world_wait(&w, 0, has_failed, 0);
+    const struct group_world_report r = group_world_report(&w, 0);
+    cr_expect_eq(r.status.err, QN_EBUSY);
+    cr_expect_str_eq(r.why, "this thread has locked a robust mutex, or is a "
+                            "member of another group");
 }
 
 static int add(void *ctx, const struct qn_group_command *c, uint64_t *result)

@@ -647,6 +647,31 @@ CASE(a_superseded_member_does_not_go_on, .timeout = 10, .exit_code = 7)
     (void)qn_member_turn_begin(m, qn_clock_now());
 }
 
+/* It was taken for dead, as if it had closed a descriptor of the commons. */
+CASE(a_held_member_that_was_marked_does_not_go_on, .timeout = 10,
+     .exit_code = 7)
+{
+    struct qn_member *m = NULL;
+    one.o.held = true;
+    cr_assert_eq(qn_member_create(&m, &one.o), QN_OK);
+    (void)qn_member_turn_begin(m, qn_clock_now());
+    cr_assert_eq(
+        qn_liveness_look(one.commons, one.o.commons_fd, 0, one.o.incarnation),
+        QN_LIVENESS_ALIVE);
+    close(dup(one.o.commons_fd)); /* that costs the lock */
+    pid_t pid = fork();
+    if (pid == 0) {
+        _exit(qn_liveness_look(one.commons, one.o.commons_fd, 0,
+                               one.o.incarnation) == QN_LIVENESS_DEAD
+                  ? 0
+                  : 1);
+    }
+    int status;
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_assert_eq(status, 0);
+    (void)qn_member_turn_begin(m, qn_clock_now());
+}
+
 CASE(what_a_member_says_of_itself, .timeout = 10)
 {
     struct qn_member *m = NULL;
