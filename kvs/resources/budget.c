@@ -82,21 +82,28 @@ static uint64_t address_bytes(const struct qn_config *c,
            2 * c->proto_max_bulk_len;
 }
 
+/* Replicas that there may be: one for each seat that a member can take. */
+static uint32_t most_replicas(const struct qn_config *c)
+{
+    return c->memory_acceptor ? qn_config_seats(c) : c->replicas;
+}
+
 static struct source memory_source(const struct qn_resource_limits *l,
                                    const struct qn_config *c,
                                    const struct qn_transport_bytes *channels)
 {
     bool group = l->group < l->memory || l->memory == 0;
     uint64_t whole = group ? l->group : l->memory;
-    uint64_t share = whole / c->replicas;
+    const uint32_t sharers = most_replicas(c);
+    uint64_t share = whole / sharers;
     const struct qn_member_needs n = needs_of(c, channels);
     return (struct source){
         .name = group ? "left by the control group" : "free on this machine",
         .bytes = share,
         .whole = whole,
-        .overhead = QN_LIMITS_REPLICA + n.outbox + n.commons / c->replicas +
+        .overhead = QN_LIMITS_REPLICA + n.outbox + n.commons / sharers +
                     n.ring + n.log + values_bytes(c, share),
-        .sharers = c->replicas};
+        .sharers = sharers};
 }
 
 static struct source address_source(const struct qn_resource_limits *l,
@@ -122,7 +129,7 @@ static uint64_t store_of(const struct qn_config *c, const struct source *s)
         return QN_LIMITS_NONE;
     }
     uint64_t rest = s->bytes > s->overhead ? s->bytes - s->overhead : 0;
-    return c->replicas > 1 ? rest / 11 * 4 : rest / 5 * 4;
+    return most_replicas(c) > 1 ? rest / 11 * 4 : rest / 5 * 4;
 }
 
 /* By memory; the least, if address space would not hold all rings else. */
@@ -222,4 +229,13 @@ int qn_budget_make(const struct qn_resource_limits *l, struct qn_config *c,
         say_beyond(c, &s, store_of(c, &s), b);
     }
     return QN_OK;
+}
+
+bool qn_budget_one_more(const struct qn_resource_limits *l,
+                        const struct qn_config *c,
+                        const struct qn_transport_bytes *channels)
+{
+    const struct source s = memory_source(l, c, channels);
+    return !known(l) || s.whole == QN_LIMITS_NONE ||
+           s.whole >= s.overhead + c->maxmemory / 4 * 11;
 }

@@ -17,7 +17,8 @@
  *     mapped rings, arenas        address space: its own, its peers', and one
  *                                 that has ended for each of these
  *
- * All replicas share the rest. A replica's store may take 4/11 of its share: at
+ * All replicas share the rest: as many as there are seats, if members can be
+ * added. A replica's store may take 4/11 of its share: at
  * worst the allocator loses a quarter of the store's size, a donor keeps a
  * quarter in old versions (kvs/snapshot/snapshot_content.h), and a replica that
  * fell behind builds a second store beside the old one. A single replica is
@@ -63,6 +64,13 @@ struct qn_budget {
 int qn_budget_make(const struct qn_resource_limits *l, struct qn_config *c,
                    const struct qn_transport_bytes *channels,
                    struct qn_budget *b);
+
+/** Has the machine, as it is now, the memory for one more replica whose store
+ *  grows to maxmemory? (Address space is as for the others.)
+ *  @param c  Without anything automatic. */
+bool qn_budget_one_more(const struct qn_resource_limits *l,
+                        const struct qn_config *c,
+                        const struct qn_transport_bytes *channels);
 
 /** The device of a group, if its transport has one. It is strict: what it
  *  leaves open, it does wrong now and then. Pure. */

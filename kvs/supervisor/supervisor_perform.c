@@ -269,6 +269,20 @@ void qn_supervisor_node_event(struct qn_supervisor *s,
                         (struct qn_supervision_event){.kind = kind, .node = i});
 }
 
+/* Reading the limits takes a moment: only if it matters. */
+static bool is_unfit(const struct qn_supervisor *s,
+                     const struct qn_control_msg *m)
+{
+    struct qn_resource_limits limits;
+    if (m->kind != QN_CTL_MEMBER_ADD) {
+        return false;
+    }
+    const struct qn_transport_bytes channels =
+        qn_supervisor_channels(s, &s->config);
+    qn_resource_check_read(&limits);
+    return !qn_budget_one_more(&limits, &s->config, &channels);
+}
+
 void qn_supervisor_message(struct qn_supervisor *s, qn_node_t from,
                            const struct qn_control_msg *m, int fd)
 {
@@ -281,6 +295,7 @@ void qn_supervisor_message(struct qn_supervisor *s, qn_node_t from,
                         (struct qn_supervision_event){.kind = QN_ON_MESSAGE,
                                                       .node = from,
                                                       .message = m,
+                                                      .unfit = is_unfit(s, m),
                                                       .with_outbox = fd >= 0});
     qn_supervisor_close(s->message_fd);
     s->message_fd = -1;

@@ -50,6 +50,8 @@ static const struct row table[] = {
      "show recorded events: roles, deaths, elections, stalls"},
     {"recover", qn_recover_command,
      "continue a stopped group from its longest log"},
+    {"member", qn_member_command,
+     "list, add and remove members of a running group"},
     {"tree", qn_tree_command,
      "plan broadcast trees: predict, compare, explain, draw"},
     {"sim", qn_sim_command,

@@ -28,6 +28,7 @@ qn_subcommand_fn qn_bench_stall;       /* bench_stall.c */
 qn_subcommand_fn qn_verify_command;    /* verify_command.c */
 qn_subcommand_fn qn_events_command;    /* events_command.c */
 qn_subcommand_fn qn_recover_command;   /* recover_command.c */
+qn_subcommand_fn qn_member_command;    /* member_command.c */
 qn_subcommand_fn qn_sim_command;       /* sim_command.c */
 qn_subcommand_fn qn_machine_command;   /* machine/machine_command.c */
 qn_subcommand_fn qn_tree_command;      /* topo/tree_command.c */

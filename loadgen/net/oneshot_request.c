@@ -24,7 +24,7 @@ static int say(char *why, size_t cap, const char *what)
     return -1;
 }
 
-static int connect_to(const char *text, char *why, size_t cap)
+static int connect_to(const char *text, int patience_s, char *why, size_t cap)
 {
     struct qn_address a;
     int err = qn_address_resolve(&a, text);
@@ -32,13 +32,13 @@ static int connect_to(const char *text, char *why, size_t cap)
         return say(why, cap, qn_address_refusal(err));
     }
     int fd = socket(a.addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const struct timeval patience = {.tv_sec = PATIENCE_S};
+    const struct timeval patience = {.tv_sec = patience_s};
     if (fd >= 0) {
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     }
     if (fd < 0 || connect(fd, (const struct sockaddr *)&a.addr, a.len) != 0) {
-        qn_address_why(PATIENCE_S, why, cap);
+        qn_address_why(patience_s, why, cap);
         if (fd >= 0) {
             close(fd);
         }
@@ -49,8 +49,8 @@ static int connect_to(const char *text, char *why, size_t cap)
 
 /* Read the whole reply; fills *head with its type and number. Returns 0 or
  * -1. */
-static int reply_read(int fd, struct qn_buf *in, struct qn_reply *head,
-                      char *why, size_t cap)
+static int reply_read(int fd, int patience_s, struct qn_buf *in,
+                      struct qn_reply *head, char *why, size_t cap)
 {
     struct qn_reply_scanner scanner = {0};
     int got = 0;
@@ -58,7 +58,7 @@ static int reply_read(int fd, struct qn_buf *in, struct qn_reply *head,
         uint8_t *at = qn_buf_reserve(in, CHUNK);
         ssize_t n = at != NULL ? read(fd, at, CHUNK) : -1;
         if (n <= 0) {
-            qn_address_why(PATIENCE_S, why, cap);
+            qn_address_why(patience_s, why, cap);
             return n == 0 ? say(why, cap, "the server closed the connection")
                           : -1;
         }
@@ -81,23 +81,31 @@ static void body_append(const struct qn_buf *in, const struct qn_reply *head,
     }
 }
 
-int qn_oneshot_request(const char *address, const char *request,
-                       struct qn_buf *out, char *why, size_t cap)
+int qn_oneshot_request_within(const char *address, const char *request,
+                              int patience_s, struct qn_buf *out, char *why,
+                              size_t cap)
 {
     struct qn_buf in = {0};
     struct qn_reply head = {0};
     int type = 0;
-    int fd = connect_to(address, why, cap);
+    int fd = connect_to(address, patience_s, why, cap);
     if (fd < 0) {
         return 0;
     }
     if (send(fd, request, strlen(request), MSG_NOSIGNAL) < 0) {
-        qn_address_why(PATIENCE_S, why, cap);
-    } else if (reply_read(fd, &in, &head, why, cap) == 0) {
+        qn_address_why(patience_s, why, cap);
+    } else if (reply_read(fd, patience_s, &in, &head, why, cap) == 0) {
         body_append(&in, &head, out);
         type = head.type;
     }
     qn_buf_free(&in);
     close(fd);
     return type;
+}
+
+int qn_oneshot_request(const char *address, const char *request,
+                       struct qn_buf *out, char *why, size_t cap)
+{
+    return qn_oneshot_request_within(address, request, PATIENCE_S, out, why,
+                                     cap);
 }

@@ -8,9 +8,9 @@
 #include "kvs/base/buf.h"
 
 /**
- * Connect, send one request and wait for its reply; at most five seconds per
- * step.
+ * Connect, send one request and wait for its reply.
  *
+ * @param patience_s  At most so long for each step.
  * @param address  HOST:PORT, [V6]:PORT or unix:PATH.
  * @param request  RESP, borrowed.
  * @param out      Filled: the bytes of a bulk, else the line without its type.
@@ -19,6 +19,11 @@
  *                 address.
  * @return type of the reply: '$', '+', '-', ...; 0: no reply.
  */
+int qn_oneshot_request_within(const char *address, const char *request,
+                              int patience_s, struct qn_buf *out, char *why,
+                              size_t cap);
+
+/** With five seconds per step. */
 int qn_oneshot_request(const char *address, const char *request,
                        struct qn_buf *out, char *why, size_t cap);
 

@@ -152,3 +152,33 @@ Test(budget, too_little_is_refused_in_a_line_that_says_what_to_do)
     cr_assert_eq(make(&c, 24 * GIB, 80 * MIB, NONE), QN_OK, "as told");
     cr_assert(budget.beyond);
 }
+
+/* What is automatic leaves room for all seats, so each can be taken. */
+Test(budget, one_more_fits_what_was_left_for_all_seats)
+{
+    struct qn_config c = config(1), alone = config(1);
+    c.replicas_max = 5;
+    cr_assert_eq(make(&c, 24 * GIB, NONE, NONE), QN_OK);
+    cr_assert_eq(make(&alone, 24 * GIB, NONE, NONE), QN_OK);
+    cr_expect_lt(c.maxmemory, alone.maxmemory / 5);
+    const struct qn_resource_limits fifth = limits(24 * GIB / 5, NONE, NONE);
+    const struct qn_resource_limits less = limits(24 * GIB / 6, NONE, NONE);
+    const struct qn_resource_limits group = limits(24 * GIB, 4 * GIB, NONE);
+    const struct qn_resource_limits unknown = limits(0, NONE, NONE);
+    cr_expect(qn_budget_one_more(&fifth, &c, &channels));
+    cr_expect_not(qn_budget_one_more(&less, &c, &channels));
+    cr_expect_not(qn_budget_one_more(&group, &c, &channels));
+    cr_expect(qn_budget_one_more(&unknown, &c, &channels));
+    c.maxmemory = 0; /* no limit: only what comes before the first key */
+    cr_expect(qn_budget_one_more(&less, &c, &channels));
+}
+
+Test(budget, a_group_that_keeps_its_size_has_all_memory)
+{
+    struct qn_config c = config(3), d = config(3);
+    c.memory_acceptor = d.memory_acceptor = false;
+    c.replicas_max = 5;
+    cr_assert_eq(make(&c, 24 * GIB, NONE, NONE), QN_OK);
+    cr_assert_eq(make(&d, 24 * GIB, NONE, NONE), QN_OK);
+    cr_expect_gt(c.maxmemory, d.maxmemory / 10 * 9);
+}
