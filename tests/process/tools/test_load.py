@@ -536,6 +536,13 @@ class BadInput(unittest.TestCase):
                                    (["load", "--version"], 0, "quoin "),
                                    (["verify", "--version"], 0, "quoin "),
                                    (["events", "--version"], 0, "quoin "),
+                                   (["member"], 2, "list, add, remove"),
+                                   (["member", "ad"], 2, "list, add, remove"),
+                                   (["member", "add"], 2, "--to"),
+                                   (["member", "remove", "--to",
+                                     "127.0.0.1:1"], 2, "--replica"),
+                                   (["member", "list", "--to",
+                                     "127.0.0.1:1"], 1, "refused"),
                                    (["bench"], 0, "bench stall"),
                                    (["bench", "--help"], 0, "bench stall"),
                                    (["bench", "stal"], 2, "'bench stall'")):
