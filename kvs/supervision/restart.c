@@ -200,10 +200,11 @@ void qn_sv_on_exit(const struct qn_sv_step *x)
     const enum qn_replica_state was = r->state;
     bool stays = false;
     const bool planned = qn_sv_upgrade_ended(x, i, &stays);
-    /* An operator asked it to shut down. Of an adopted one its liveness word
-     * says so: it may have drained for an upgrade of the former supervisor. */
-    const bool told = was == QN_REPLICA_DRAINED && status == 0 && !r->leaves;
-    const bool asked = r->adopted ? x->e->shut_down : told;
+    /* An operator asked it to shut down, not this supervisor. Of an adopted one
+     * its liveness word says so: it may have drained for an upgrade of the
+     * former supervisor. */
+    const bool told = was == QN_REPLICA_DRAINED && status == 0;
+    const bool asked = (r->adopted ? x->e->shut_down : told) && !r->leaves;
     const bool vacates = !qn_sv_votes(s, i);
     /* One that was not complete had no clients. */
     const bool wanted = s->draining && status == 0 && was != QN_REPLICA_SERVING;

@@ -69,7 +69,7 @@ struct qn_replica_slot {
     bool has_outbox; /* of its present incarnation, from its HELLO on */
     bool killed;     /* by an action: it did not drain in time, or another one
                         goes on alone, or it did not become complete */
-    bool leaves;     /* it has no vote, and was told to drain and end */
+    bool leaves;     /* it had no vote, and was told to drain and end */
     int error;       /* it said FAILED, and why */
     uint64_t incarnation;         /* present or last; 0: none yet */
     uint64_t ordered;             /* least number of the last SPAWN */

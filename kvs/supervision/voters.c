@@ -62,11 +62,11 @@ void qn_sv_voters_begin(struct qn_supervision *s)
     }
 }
 
+/* One that was told to drain ends all the same, and is started again. */
 static void gained(const struct qn_sv_step *x, qn_node_t i)
 {
     struct qn_supervision *s = x->s;
     struct qn_replica_slot *r = &s->replica[i];
-    r->leaves = false;
     if (r->state == QN_REPLICA_ENDED && !r->spawning && s->opts.restart &&
         !s->draining && r->restart_at == QN_TIME_NEVER) {
         r->restart_at = x->now;
@@ -113,6 +113,11 @@ static bool must_leave(const struct qn_supervision *s, qn_node_t i)
            !qn_sv_is_newcomer(s, i) && known;
 }
 
+static bool leaves(const struct qn_replica_slot *r)
+{
+    return r->leaves && r->state != QN_REPLICA_ENDED;
+}
+
 static void end_now(const struct qn_sv_step *x, qn_node_t i)
 {
     struct qn_replica_slot *r = &x->s->replica[i];
@@ -144,12 +149,9 @@ void qn_sv_leave_turn(const struct qn_sv_step *x)
     const bool waits = s->draining || qn_sv_recovery_holds(s);
     for (qn_node_t i = 0; i < s->opts.replicas && !waits; i++) {
         struct qn_replica_slot *r = &s->replica[i];
-        if (!must_leave(s, i)) {
-            continue;
-        }
-        if (!r->leaves) {
+        if (must_leave(s, i) && !r->leaves) {
             begin_to_leave(x, i);
-        } else if (x->now >= r->leave_until) {
+        } else if (leaves(r) && x->now >= r->leave_until) {
             qn_supervision_log(x->out, QN_LOG_WARN,
                                "replica %u does not drain; it is killed", i);
             end_now(x, i);
@@ -162,7 +164,7 @@ qn_time_t qn_sv_leave_deadline(const struct qn_supervision *s)
     qn_time_t at = QN_TIME_NEVER;
     for (qn_node_t i = 0; i < s->opts.replicas && !s->draining; i++) {
         const struct qn_replica_slot *r = &s->replica[i];
-        if (r->leaves && must_leave(s, i)) {
+        if (leaves(r)) {
             at = QN_MIN(at, r->leave_until);
         }
     }

@@ -249,6 +249,35 @@ Test(member_change, a_newcomer_that_ends_while_it_gets_its_vote_comes_back)
     cr_expect_not_null(find(&b, QN_DO_SPAWN, 3));
 }
 
+/* It drains meanwhile, and no operator has asked it to. */
+Test(member_change, a_newcomer_that_leaves_and_gets_its_vote_comes_back)
+{
+    struct bench b;
+    loads_to_three(&b);
+    changed(&b, 1, QN_VOTER_REFUSED, QN_ENOQUORUM, 1, 7);
+    timer(&b);
+    cr_assert_eq(told(&b, 3, QN_CTL_DRAIN), 1);
+    voters_are(&b, 0, 2, 15);
+    timer(&b);
+    cr_expect_eq(answer(&b, 1), QN_MEMBER_ERROR_NONE);
+    says_kind(&b, 3, QN_CTL_DRAINED);
+    ended(&b, 3, 0);
+    cr_expect_geq(restart_in_ms(&b, 3), 0);
+}
+
+Test(member_change, a_newcomer_that_leaves_ends_in_time_with_a_vote_too)
+{
+    struct bench b;
+    loads_to_three(&b);
+    changed(&b, 1, QN_VOTER_REFUSED, QN_ENOQUORUM, 1, 7);
+    timer(&b);
+    voters_are(&b, 0, 2, 15);
+    later(&b, 15000);
+    cr_expect_not_null(find(&b, QN_DO_KILL, 3));
+    killed(&b, 3);
+    cr_expect_geq(restart_in_ms(&b, 3), 0);
+}
+
 /* ---- orders -------------------------------------------------------------- */
 
 Test(member_change, another_one_is_asked_if_the_first_ends_or_is_silent)
