@@ -11,7 +11,8 @@
  * test_arena_explore; DECIDE test_decide_explore; FLOW test_flow_mutants,
  * random schedules of slow members; DRIVER test_driver_mutants, the random
  * schedules of real drivers; SPREAD test_driver_ring_mutants, real drivers over
- * rings; FORCED test_forced_mutants, unit tests that hand
+ * rings; SEATS test_driver_seat_mutants, real drivers of which some have no
+ * vote; FORCED test_forced_mutants, unit tests that hand
  * over what hardly any schedule reaches. T and M numbers are those of
  * PROTOCOL.md 7 and 5; tests/sim/README.md says what became of those that are
  * not here.
@@ -93,6 +94,7 @@
     X(FLOW_NO_PAUSE, FLOW, "flow: a slow member is awaited again at once")     \
     X(FLOW_STAMPS, FLOW, "flow: stamps come as often until the ring is full")  \
     X(FLOW_NON_VOTER, FLOW, "members: min-replicas counts a non-voter")        \
+    X(SYNC_NON_VOTER, SEATS, "members: in_sync counts a non-voter")            \
     X(SEAT_EARLY, FORCED, "members: a voter before it is in sync")             \
     X(SEAT_UNMAPPED, FORCED, "members: a voter before it has mapped the ring") \
     X(SEAT_LIVES, FORCED, "members: a removed process becomes a voter again")  \

@@ -404,7 +404,8 @@ void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out)
         .voters = st.voters,
         .entries = st.ul_len,
         .is_voter = (st.voters & qn_driver_bit(d->o.self)) != 0,
-        .in_sync = qn_driver_in_sync(d, st.voters),
+        .in_sync = qn_driver_in_sync(
+            d, QN_MUTANT(SYNC_NON_VOTER) ? qn_driver_group(d) : st.voters),
         .lost_states = qn_driver_lost_states(d),
         .change = d->order.state,
         .change_error = d->order.error,
