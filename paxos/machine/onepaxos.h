@@ -51,6 +51,9 @@ struct qn_resume {
     qn_slot_t position; /* the state has exactly the slots <= it */
     uint64_t stamp_ms;  /* not less than any stamp in them */
     struct qn_session session[QN_NODES_MAX]; /* as of it */
+    uint64_t ended[QN_NODES_MAX]; /* newest incarnation of each seat whose vote
+                                     is known to have ended; 0: none. Whatever
+                                     the position, it is so for ever */
 };
 
 struct qn_onepaxos_opts {

@@ -291,6 +291,7 @@ void qn_reconfigure_greet(struct qn_onepaxos *p, struct qn_step *t,
 bool qn_reconfigure_unmapped(const struct qn_onepaxos *p, qn_time_t now);
 bool qn_reconfigure_votes(const struct qn_onepaxos *p, qn_node_t n);
 void qn_reconfigure_note(struct qn_onepaxos *p, const struct qn_ul_entry *e);
+void qn_reconfigure_ended(struct qn_onepaxos *p, const uint64_t *ended);
 int qn_reconfigure_member(struct qn_onepaxos *p, struct qn_voter_change s);
 qn_time_t qn_reconfigure_deadline(const struct qn_onepaxos *p, qn_time_t now);
 

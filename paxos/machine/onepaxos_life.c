@@ -184,6 +184,9 @@ struct qn_onepaxos *qn_onepaxos_init(void *mem,
     p->change.heard = o->ul == NULL ? UINT64_MAX : 0;
     init_utility(p, o);
     init_roles(p);
+    if (o->resume != NULL) {
+        qn_reconfigure_ended(p, o->resume->ended);
+    }
     if (o->resume != NULL && o->resume->position != 0) {
         qn_onepaxos_install(p, o->resume, 0);
     }
@@ -222,6 +225,7 @@ void qn_onepaxos_install(struct qn_onepaxos *p, const struct qn_resume *r,
     if (!QN_MUTANT(NO_SESSIONS_KEPT)) {
         memcpy(p->session, r->session, sizeof p->session);
     }
+    qn_reconfigure_ended(p, r->ended);
     const struct qn_session *own = &p->session[p->self];
     if (own->inc == p->incarnation[p->self] && own->last > p->origin.applied) {
         qn_origin_applied(p, own->last);
@@ -242,6 +246,7 @@ bool qn_onepaxos_resume(const struct qn_onepaxos *p, struct qn_resume *out)
     QN_ASSERT(p->applied <= p->learned_hi);
     *out = (struct qn_resume){.position = p->applied, .stamp_ms = p->stamp};
     memcpy(out->session, p->session, sizeof p->session);
+    memcpy(out->ended, p->change.ended, sizeof p->change.ended);
     return p->apply_at == 0;
 }
 

@@ -105,6 +105,15 @@ void qn_reconfigure_note(struct qn_onepaxos *p, const struct qn_ul_entry *e)
     }
 }
 
+/** A snapshot says of each seat which incarnation's vote has ended: its giver
+ *  has seen entries that are kept no more. */
+void qn_reconfigure_ended(struct qn_onepaxos *p, const uint64_t *ended)
+{
+    for (qn_node_t n = 0; n < p->nodes && p->memory != NULL; n++) {
+        p->change.ended[n] = QN_MAX(p->change.ended[n], ended[n]);
+    }
+}
+
 static void take(struct qn_onepaxos *p, struct qn_step *t,
                  const struct qn_ul_entry *e)
 {

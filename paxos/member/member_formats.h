@@ -21,7 +21,7 @@ enum {
     QN_MEMBER_FORMAT_TRANSFER = QN_STATE_TRANSFER_VERSION,
 };
 
-static_assert(QN_LIBRARY_STATE_VERSION == 2,
+static_assert(QN_LIBRARY_STATE_VERSION == 3,
               "it travels in a state transfer, whose version rises with it");
 
 #endif

@@ -16,6 +16,9 @@ struct fixed {
     uint64_t position, stamp_ms;
 };
 
+/** What there is of each seat. */
+#define SEAT_BYTES (sizeof(struct qn_session) + sizeof(uint64_t))
+
 static_assert(sizeof(struct fixed) == 32, "QN_LIBRARY_STATE_MAX counts it");
 
 size_t qn_library_state_encode(const struct qn_library_state *s, uint8_t *to)
@@ -27,9 +30,11 @@ size_t qn_library_state_encode(const struct qn_library_state *s, uint8_t *to)
                             .position = s->resume.position,
                             .stamp_ms = s->resume.stamp_ms};
     size_t sessions = s->nodes * sizeof s->resume.session[0];
+    size_t ended = s->nodes * sizeof s->resume.ended[0];
     memcpy(to, &f, sizeof f);
     memcpy(to + sizeof f, s->resume.session, sessions);
-    uint8_t *entry = to + sizeof f + sessions;
+    memcpy(to + sizeof f + sessions, s->resume.ended, ended);
+    uint8_t *entry = to + sizeof f + sessions + ended;
     for (uint32_t i = 0; i < s->ul_count; i++, entry += QN_UL_BYTES) {
         qn_ul_encode(&s->ul[i], entry);
     }
@@ -42,16 +47,16 @@ static bool fits(const struct fixed *f, uint32_t nodes, size_t len)
            f->ul_count <= QN_UL_KEPT && f->zero == 0 &&
            f->position <= QN_SLOT_MAX &&
            f->stamp_ms < QN_LIBRARY_STATE_STAMP_MAX &&
-           len == sizeof *f + nodes * sizeof(struct qn_session) +
-                      f->ul_count * QN_UL_BYTES;
+           len == sizeof *f + nodes * SEAT_BYTES + f->ul_count * QN_UL_BYTES;
 }
 
 /* Where no incarnation has begun there is no command. */
-static bool sessions_can_be(const struct qn_library_state *s)
+static bool seats_can_be(const struct qn_library_state *s)
 {
     for (uint32_t i = 0; i < s->nodes; i++) {
         const struct qn_session *of = &s->resume.session[i];
         if (of->inc >= QN_LIBRARY_STATE_LIVES_MAX ||
+            s->resume.ended[i] >= QN_LIBRARY_STATE_LIVES_MAX ||
             (of->inc == 0 && of->last != 0)) {
             return false;
         }
@@ -88,9 +93,12 @@ int qn_library_state_decode(struct qn_library_state *s, uint32_t nodes,
         .ul_count = f.ul_count};
     size_t sessions = nodes * sizeof r.resume.session[0];
     memcpy(r.resume.session, block.data + sizeof f, sessions);
-    const struct qn_slice entries = {block.data + sizeof f + sessions,
-                                     block.len - sizeof f - sessions};
-    if (!sessions_can_be(&r) || !read_ul(&r, entries)) {
+    memcpy(r.resume.ended, block.data + sizeof f + sessions,
+           nodes * sizeof r.resume.ended[0]);
+    const size_t seats = nodes * SEAT_BYTES;
+    const struct qn_slice entries = {block.data + sizeof f + seats,
+                                     block.len - sizeof f - seats};
+    if (!seats_can_be(&r) || !read_ul(&r, entries)) {
         return QN_ECORRUPT;
     }
     *s = r;

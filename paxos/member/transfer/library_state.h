@@ -6,7 +6,8 @@
  * state to continue behind a slot. To the user it is one opaque block.
  *
  *     | version 32 | nodes 32 | entries 32 | 0 32 | position 64 | stamp 64 |
- *     | nodes x session | entries x utility log, QN_UL_BYTES each          |
+ *     | nodes x session | nodes x incarnation whose vote has ended, 64     |
+ *     | entries x utility log, QN_UL_BYTES each                            |
  *
  * Numbers are in host order: a snapshot never leaves its machine.
  *
@@ -15,11 +16,11 @@
 
 #include "paxos/machine/onepaxos.h"
 
-#define QN_LIBRARY_STATE_VERSION 2u
+#define QN_LIBRARY_STATE_VERSION 3u
 
 struct qn_library_state {
     struct qn_resume resume;
-    uint32_t nodes;                    /* sessions that count */
+    uint32_t nodes;                    /* seats that count */
     uint32_t ul_count;                 /* entries of the utility log */
     struct qn_ul_entry ul[QN_UL_KEPT]; /* consecutive, oldest first */
 };
@@ -32,7 +33,8 @@ struct qn_library_state {
 
 /** Bytes of a block at most. */
 #define QN_LIBRARY_STATE_MAX                                                   \
-    (32u + QN_NODES_MAX * sizeof(struct qn_session) + QN_UL_KEPT * QN_UL_BYTES)
+    (32u + QN_NODES_MAX * (sizeof(struct qn_session) + sizeof(uint64_t)) +     \
+     QN_UL_KEPT * QN_UL_BYTES)
 
 /** Write the block. @param to  [QN_LIBRARY_STATE_MAX] Filled. @return bytes. */
 size_t qn_library_state_encode(const struct qn_library_state *s, uint8_t *to);
@@ -44,9 +46,9 @@ size_t qn_library_state_encode(const struct qn_library_state *s, uint8_t *to);
  * @param nodes  Of this group.
  * @param block  Borrowed.
  * @return QN_OK; QN_ECORRUPT: of another version or group, of a wrong length,
- *         or with an entry, a position, an order, a stamp or a session that
- *         cannot be. Those that can be and are false are not found: a later
- *         incarnation than there is, say.
+ *         or with an entry, a position, an order, a stamp, a session or an
+ *         incarnation that cannot be. Those that can be and are false are not
+ * found: a later incarnation than there is, say.
  */
 int qn_library_state_decode(struct qn_library_state *s, uint32_t nodes,
                             struct qn_slice block);

@@ -22,7 +22,7 @@
 
 #include "paxos/machine/onepaxos.h"
 
-#define QN_STATE_TRANSFER_VERSION 2u     /* of chunks and messages */
+#define QN_STATE_TRANSFER_VERSION 3u     /* of chunks and messages */
 #define QN_STATE_TRANSFER_CHUNK   32768u /* bytes at most; 1/8 of a lane */
 #define QN_STATE_TRANSFER_HEAD    32u    /* bytes of an empty one */
 #define QN_STATE_TRANSFER_CONTENT                                              \

@@ -34,7 +34,8 @@ static void *fx_resize(void *ctx, void *p, size_t bytes)
 
 static void make_of(struct fx *f, qn_node_t self, uint32_t nodes,
                     uint64_t voters, const struct qn_params *v,
-                    struct qn_memory_acceptor *s, const struct qn_uploads *u)
+                    struct qn_memory_acceptor *s, const struct qn_uploads *u,
+                    const struct qn_resume *resume)
 {
     uint64_t inc[QN_NODES_MAX];
     for (uint32_t i = 0; i < QN_NODES_MAX; i++) {
@@ -54,7 +55,8 @@ static void make_of(struct fx *f, qn_node_t self, uint32_t nodes,
                                  .alloc = &f->alloc,
                                  .params = *v,
                                  .memory = s,
-                                 .uploads = u};
+                                 .uploads = u,
+                                 .resume = resume};
     size_t size = qn_onepaxos_size(&o);
     cr_assert_neq(size, 0u);
     f->p = qn_onepaxos_init(calloc(1, size), &o);
@@ -64,14 +66,21 @@ static void make(struct fx *f, qn_node_t self, uint32_t nodes,
                  const struct qn_params *v, struct qn_memory_acceptor *s,
                  const struct qn_uploads *u)
 {
-    make_of(f, self, nodes, 0, v, s, u);
+    make_of(f, self, nodes, 0, v, s, u, NULL);
 }
 
 void fx_make_seats(struct fx *f, qn_node_t self, uint32_t nodes,
                    uint64_t voters, const struct qn_params *v,
                    struct qn_memory_acceptor *s)
 {
-    make_of(f, self, nodes, voters, v, s, NULL);
+    make_of(f, self, nodes, voters, v, s, NULL, NULL);
+}
+
+void fx_make_resumed(struct fx *f, qn_node_t self, uint32_t nodes,
+                     uint64_t voters, const struct qn_params *v,
+                     struct qn_memory_acceptor *s, const struct qn_resume *r)
+{
+    make_of(f, self, nodes, voters, v, s, NULL, r);
 }
 
 void fx_make(struct fx *f, qn_node_t self, uint32_t nodes,

@@ -51,6 +51,11 @@ void fx_make_seats(struct fx *f, qn_node_t self, uint32_t nodes,
                    uint64_t voters, const struct qn_params *v,
                    struct qn_memory_acceptor *s);
 
+/** With seats, from a snapshot. */
+void fx_make_resumed(struct fx *f, qn_node_t self, uint32_t nodes,
+                     uint64_t voters, const struct qn_params *v,
+                     struct qn_memory_acceptor *s, const struct qn_resume *r);
+
 /** With arenas. */
 void fx_make_uploads(struct fx *f, qn_node_t self, uint32_t nodes,
                      const struct qn_params *v, const struct qn_uploads *u);

@@ -330,6 +330,36 @@ SEAT(a_removed_process_is_no_newcomer_until_it_has_ended)
     cr_assert_eq(fx_seat(&w.f, 2, true, false), QN_OK);
 }
 
+SEAT(a_snapshot_says_which_incarnations_were_removed)
+{
+    struct qn_resume r;
+    const struct qn_resume more = {.position = 2,
+                                   .ended = {[1] = 30, [2] = 11}};
+    cr_assert(qn_onepaxos_resume(w.f.p, &r));
+    cr_assert_eq(r.ended[2], 0);
+    change(2, false);
+    cr_assert(qn_onepaxos_resume(w.f.p, &r));
+    cr_assert_eq(r.ended[2], 12);
+    qn_onepaxos_install(w.f.p, &more, w.f.now);
+    cr_assert(qn_onepaxos_resume(w.f.p, &r));
+    cr_assert_eq(r.ended[1], 30);
+    cr_assert_eq(r.ended[2], 12, "what is known here is not taken back");
+}
+
+/* The entry that removed it is kept no more: the snapshot knows of it. */
+SEAT(a_leader_from_a_snapshot_adds_no_removed_incarnation)
+{
+    const struct qn_params v = fx_params();
+    const struct qn_resume r = {.ended = {[NEW] = INC}};
+    fx_end(&w.f);
+    fx_make_resumed(&w.f, 0, SEATS, 0x7, &v, &w.shared, &r);
+    comes();
+    cr_assert_eq(fx_seat(&w.f, NEW, true, false), QN_EBUSY);
+    fx_up(&w.f, NEW, INC + 1);
+    fx_recv(&w.f, NEW, &(struct qn_msg){.kind = QN_MSG_BEAT});
+    cr_assert_eq(fx_seat(&w.f, NEW, true, false), QN_OK);
+}
+
 SEAT(an_order_may_name_the_incarnation)
 {
     const struct qn_voter_change gone = {.node = 2, .inc = 11};

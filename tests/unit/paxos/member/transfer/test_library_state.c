@@ -19,7 +19,8 @@ static size_t make(void)
     state = (struct qn_library_state){
         .resume = {.position = SLOT,
                    .stamp_ms = 77,
-                   .session = {{5, 6}, {7, 8}, {9, 0}}},
+                   .session = {{5, 6}, {7, 8}, {9, 0}},
+                   .ended = {0, 6, 4}},
         .nodes = NODES,
         .ul_count = 2};
     state.ul[0] = (struct qn_ul_entry){.index = 4, .kind = QN_UL_LEADER};
@@ -48,6 +49,9 @@ Test(library_state, what_is_written_is_read)
     cr_assert_eq(got.resume.session[1].inc, 7);
     cr_assert_eq(got.resume.session[1].last, 8);
     cr_assert_eq(got.resume.session[2].inc, 9);
+    cr_assert_eq(got.resume.ended[0], 0);
+    cr_assert_eq(got.resume.ended[1], 6);
+    cr_assert_eq(got.resume.ended[2], 4);
     cr_assert_eq(got.nodes, NODES);
     cr_assert_eq(got.ul_count, 2);
     cr_assert_eq(got.ul[1].index, 5);
@@ -100,7 +104,9 @@ Test(library_state, what_cannot_be_is_refused_and_changes_nothing)
              {24, QN_LIBRARY_STATE_STAMP_MAX, 8},
              {32, 0, 8}, /* a command of no incarnation */
              {32 + 16, QN_LIBRARY_STATE_LIVES_MAX, 8},
-             {32 + NODES * 16 + QN_UL_BYTES, 0x77, 4}}; /* not consecutive */
+             {32 + NODES * 16, QN_LIBRARY_STATE_LIVES_MAX, 8},
+             {32 + NODES * 24 - 8, UINT64_MAX, 8},
+             {32 + NODES * 24 + QN_UL_BYTES, 0x77, 4}}; /* not consecutive */
     for (size_t i = 0; i < sizeof f / sizeof f[0]; i++) {
         size_t len = make();
         got = (struct qn_library_state){.nodes = 99};
@@ -118,9 +124,11 @@ Test(library_state, the_last_stamp_and_incarnation_are_read)
     state.resume.stamp_ms = QN_LIBRARY_STATE_STAMP_MAX - 1;
     state.resume.session[0] = (struct qn_session){0, 0};
     state.resume.session[1] = last;
+    state.resume.ended[2] = QN_LIBRARY_STATE_LIVES_MAX - 1;
     size_t len = qn_library_state_encode(&state, block);
     cr_assert_eq(read_block(block, len), QN_OK);
     cr_assert_eq(got.resume.session[1].inc, last.inc);
+    cr_assert_eq(got.resume.ended[2], last.inc);
 }
 
 Test(library_state, more_entries_than_are_kept_are_refused)
@@ -128,15 +136,14 @@ Test(library_state, more_entries_than_are_kept_are_refused)
     static uint8_t longer[QN_LIBRARY_STATE_MAX + QN_UL_BYTES];
     const uint32_t count = QN_UL_KEPT + 1;
     make();
-    const size_t sessions = 32 + NODES * sizeof(struct qn_session);
-    memcpy(longer, block, sessions);
+    const size_t seats = 32 + NODES * (sizeof(struct qn_session) + 8);
+    memcpy(longer, block, seats);
     memcpy(longer + 8, &count, sizeof count);
     for (uint32_t i = 0; i < count; i++) {
         const struct qn_ul_entry e = {.index = i};
-        qn_ul_encode(&e, longer + sessions + i * QN_UL_BYTES);
+        qn_ul_encode(&e, longer + seats + i * QN_UL_BYTES);
     }
-    cr_assert_eq(read_block(longer, sessions + count * QN_UL_BYTES),
-                 QN_ECORRUPT);
+    cr_assert_eq(read_block(longer, seats + count * QN_UL_BYTES), QN_ECORRUPT);
 }
 
 /* Any bytes are refused, or read as a state that keeps the limits. */
