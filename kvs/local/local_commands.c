@@ -321,6 +321,7 @@ static const struct {
     {"config|resetstat", qn_cluster_query_config_resetstat},
     {"quoin|events", qn_quoin_events},
     {"quoin|recover", qn_quoin_recover},
+    {"quoin|member", qn_quoin_member},
     {"debug|sleep", qn_debug_sleep},
     {"debug|digest", qn_debug_digest},
     {"debug|hold-learns", qn_debug_hold_learns},

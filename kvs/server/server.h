@@ -21,10 +21,12 @@
 #include "kvs/server/events.h"
 #include "kvs/server/machine/adoptee.h"
 #include "kvs/server/machine/drain.h"
+#include "kvs/server/machine/member_requests.h"
 #include "kvs/server/machine/members.h"
 #include "kvs/server/machine/recovery_request.h"
 #include "kvs/server/machine/role_log.h"
 #include "kvs/server/machine/startup.h"
+#include "kvs/server/machine/voter_order.h"
 #include "kvs/server/server_accept.h"
 #include "kvs/snapshot/snapshot_content.h"
 #include "paxos/member/member.h"
@@ -73,6 +75,8 @@ struct qn_server {
     struct qn_recovery_request recovery; /* server_recover.c */
     struct qn_role_log role_log;         /* server_replica.c, server_stop.c */
     struct qn_members members;           /* server_members.c */
+    struct qn_voter_order order;         /* likewise */
+    struct qn_member_requests requests;  /* server_order.c */
     struct qn_wait_queue waits;          /* server_wait.c */
     struct qn_trim trim;                 /* server_trim.c */
 
@@ -85,6 +89,9 @@ struct qn_server {
     struct qn_frontend frontend;
     struct qn_fanout *ask;               /* questions between replicas */
     struct qn_snapshot_content *content; /* of snapshots from and to them */
+
+    uint64_t seats_client; /* whose list of members comes; 0: none does */
+    struct qn_buf seats_text;
 
     struct qn_server_handles uv;
     bool turn_wanted; /* the loop must not block before the next turn */
@@ -164,6 +171,29 @@ uint64_t qn_server_members(const struct qn_server *s);
 
 /** Once a turn: follow what has changed. */
 void qn_server_members_turn(struct qn_server *s);
+
+/** Tell the supervisor which replicas vote, if this one knows.
+ *  @return QN_OK, also if it does not; as qn_control_send. */
+int qn_server_voters_tell(struct qn_server *s);
+
+/** The supervisor orders a change of the voters; VOTER_CHANGED answers. */
+void qn_server_voter_change(struct qn_server *s,
+                            const struct qn_ctl_voter_change *e);
+
+/* Members that an operator adds and removes (kvs/server/server_order.c). */
+
+/** QUOIN MEMBER LIST | ADD [FORCE] | REMOVE replica [FORCE]: the supervisor
+ * does it; the connection is held until it has answered. */
+void qn_quoin_member(struct qn_conn *c, struct qn_cmd_call *call);
+
+/** The supervisor names a seat, and has answered; has ended; and this replica
+ *  is a member no more. */
+void qn_server_member_seat(struct qn_server *s,
+                           const struct qn_ctl_member_seat *e);
+void qn_server_member_answer(struct qn_server *s,
+                             const struct qn_ctl_member_answer *e);
+void qn_server_member_alone(struct qn_server *s);
+void qn_server_member_left(struct qn_server *s);
 
 /* Replica and front end (kvs/server/server_replica.c). */
 

@@ -155,6 +155,7 @@ static int tell(struct qn_server *s, bool all)
         if (s->startup.ready) {
             give_kind(&g, QN_CTL_READY, -1);
         }
+        g.err = g.err == QN_OK ? qn_server_voters_tell(s) : g.err;
         give_kind(&g, QN_CTL_START, -1);
     }
     return g.err;

@@ -42,6 +42,15 @@ static void on_event(struct qn_server *s, const struct qn_control_msg *e,
     case QN_CTL_RECOVER_ORDER:
         qn_server_recover(s);
         break;
+    case QN_CTL_VOTER_CHANGE:
+        qn_server_voter_change(s, &e->u.voter_change);
+        break;
+    case QN_CTL_MEMBER_SEAT:
+        qn_server_member_seat(s, &e->u.member_seat);
+        break;
+    case QN_CTL_MEMBER_ANSWER:
+        qn_server_member_answer(s, &e->u.member_answer);
+        break;
     case QN_CTL_RECOVER_REFUSED:
         qn_server_refused(s, &e->u.recover_refused);
         break;
@@ -85,6 +94,7 @@ static void on_control(uv_poll_t *h, int status, int events)
         qn_startup_all_joined(&s->startup);
         s->turn_wanted = true;
         qn_server_recover_alone(s);
+        qn_server_member_alone(s);
         qn_server_adopt_wait(s);
         qn_server_drain_alone(s);
     }

@@ -41,6 +41,7 @@ void qn_server_fini(struct qn_server *s)
     }
     qn_member_destroy(s->member);
     qn_server_events_fini(&s->events);
+    qn_buf_free(&s->seats_text);
     qn_server_adopt_fini(s);
     int err = uv_loop_close(&s->uv.loop);
     QN_ASSERT(err == 0);

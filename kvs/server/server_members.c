@@ -3,7 +3,8 @@
  *
  * What the driver and the member know is looked at once a turn. A peer that has
  * ended, or begun, changes the seats that are taken; an entry of the utility
- * log changes the voters.
+ * log changes the voters. The supervisor hears of them, and orders changes
+ * (kvs/server/machine/voter_order.h).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -59,6 +60,79 @@ static void log_voters(const struct qn_server *s)
     }
 }
 
+/* ---- what the supervisor hears ------------------------------------------- */
+
+int qn_server_voters_tell(struct qn_server *s)
+{
+    struct qn_driver_status d;
+    qn_driver_status(qn_replica_driver(s->replica), &d);
+    const struct qn_control_msg e = {
+        .kind = QN_CTL_VOTERS,
+        .u.voters = {.entries = d.entries, .voters = d.voters}};
+    return d.voters != 0 ? qn_control_send(s->boot->control, &e, -1) : QN_OK;
+}
+
+/* A supervisor that has ended is told nothing: the next one asks. */
+static void tell(struct qn_server *s)
+{
+    if (qn_server_voters_tell(s) != QN_EAGAIN) {
+        qn_members_told(&s->members);
+    }
+}
+
+static void order_answer(struct qn_server *s, struct qn_ctl_voter_changed *a,
+                         const struct qn_driver_status *d)
+{
+    a->entries = d->entries;
+    a->voters = d->voters;
+    const struct qn_control_msg e = {.kind = QN_CTL_VOTER_CHANGED,
+                                     .u.voter_changed = *a};
+    (void)qn_control_send(s->boot->control, &e, -1); /* it asks again */
+}
+
+void qn_server_voter_change(struct qn_server *s,
+                            const struct qn_ctl_voter_change *e)
+{
+    struct qn_driver *driver = qn_replica_driver(s->replica);
+    const struct qn_driver_change c = {.node = e->node,
+                                       .inc = e->incarnation,
+                                       .votes = e->votes,
+                                       .forced = e->forced};
+    struct qn_ctl_voter_changed answer;
+    struct qn_driver_status d;
+    const int err = qn_driver_change(driver, &c, qn_clock_now());
+    if (qn_voter_order_begin(&s->order, e->number, err, &answer)) {
+        qn_driver_status(driver, &d);
+        order_answer(s, &answer, &d);
+    }
+    s->turn_wanted = true;
+}
+
+static enum qn_voter_outcome outcome_of(enum qn_change_state state)
+{
+    QN_ASSERT(state != QN_CHANGE_NONE); /* the driver has taken it */
+    return state == QN_CHANGE_DONE      ? QN_VOTER_OK
+           : state == QN_CHANGE_REFUSED ? QN_VOTER_REFUSED
+                                        : QN_VOTER_UNKNOWN;
+}
+
+static void order_turn(struct qn_server *s)
+{
+    struct qn_ctl_voter_changed answer;
+    struct qn_driver_status d;
+    if (!s->order.pending) {
+        return;
+    }
+    qn_driver_status(qn_replica_driver(s->replica), &d);
+    if (d.change != QN_CHANGE_PENDING) {
+        qn_voter_order_end(&s->order, outcome_of(d.change), d.change_error,
+                           &answer);
+        order_answer(s, &answer, &d);
+    }
+}
+
+/* ---- turns --------------------------------------------------------------- */
+
 void qn_server_members_turn(struct qn_server *s)
 {
     const struct qn_members_view v = view_of(s);
@@ -74,11 +148,16 @@ void qn_server_members_turn(struct qn_server *s)
     if ((actions & QN_MEMBERS_VOTERS) != 0 && !begins) {
         log_voters(s);
     }
+    if ((actions & QN_MEMBERS_TELL) != 0) {
+        tell(s);
+    }
+    order_turn(s); /* behind VOTERS: its answer says no less */
     if ((actions & QN_MEMBERS_LEAVE) != 0) {
         qn_log(QN_LOG_WARN,
                "replica %u was removed from the group: it answers what was "
                "asked, as far as it can, and ends",
                s->boot->self);
+        qn_server_member_left(s);
         qn_server_drain(s);
     }
 }

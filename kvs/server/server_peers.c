@@ -121,6 +121,28 @@ static struct qn_member_peer peer_of(const struct qn_ctl_peer_up *e, int fd)
                                    .fd = fd};
 }
 
+/* The same again is met already. */
+static int met(struct qn_server *s, const struct qn_ctl_peer_up *e, int err)
+{
+    struct qn_member_peer present;
+    return err == QN_ESTALE && qn_member_peer(s->member, e->node, &present) &&
+                   present.incarnation == e->incarnation
+               ? QN_OK
+               : err;
+}
+
+/* May that incarnation start? (Without a supervisor none does.) */
+static void met_tell(struct qn_server *s, const struct qn_ctl_peer_up *e,
+                     int err)
+{
+    const struct qn_control_msg m = {
+        .kind = QN_CTL_PEER_MET,
+        .u.peer_met = {.node = e->node,
+                       .incarnation = e->incarnation,
+                       .error = met(s, e, err)}};
+    (void)qn_control_send(s->boot->control, &m, -1);
+}
+
 static int on_heard(void *ctx, const struct qn_control_msg *m, int fd)
 {
     struct qn_server *s = ctx;
@@ -130,7 +152,9 @@ static int on_heard(void *ctx, const struct qn_control_msg *m, int fd)
         return QN_OK;
     }
     const struct qn_member_peer p = peer_of(&m->u.peer_up, fd);
-    return qn_member_meet(s->member, &p);
+    int err = qn_member_meet(s->member, &p);
+    met_tell(s, &m->u.peer_up, err);
+    return err;
 }
 
 int qn_server_peers_meet(struct qn_server *s)
@@ -156,6 +180,7 @@ void qn_server_peer_up(struct qn_server *s, const struct qn_ctl_peer_up *e,
 {
     const struct qn_member_peer p = peer_of(e, fd);
     int err = qn_member_peer_up(s->member, &p);
+    met_tell(s, e, err);
     if (err != QN_OK) {
         qn_log(QN_LOG_ERROR, "replica %u: cannot reach replica %u again: %s",
                s->boot->self, e->node, qn_strerror(err));

@@ -23,8 +23,17 @@ unsigned qn_members_turn(struct qn_members *m, const struct qn_members_view *v)
     QN_ASSERT(v->removed || !m->removed); /* for ever */
     actions |= members != m->members ? QN_MEMBERS_SEATS : 0u;
     actions |= voters != m->voters ? QN_MEMBERS_VOTERS : 0u;
+    actions |= v->voters != 0 && v->voters != m->told ? QN_MEMBERS_TELL : 0u;
     actions |= v->removed && !m->removed ? QN_MEMBERS_LEAVE : 0u;
-    *m = (struct qn_members){
-        .members = members, .voters = voters, .removed = v->removed};
+    *m = (struct qn_members){.members = members,
+                             .voters = voters,
+                             .known = v->voters,
+                             .told = m->told,
+                             .removed = v->removed};
     return actions;
+}
+
+void qn_members_told(struct qn_members *m)
+{
+    m->told = m->known;
 }

@@ -24,7 +24,8 @@
 enum qn_members_action {
     QN_MEMBERS_SEATS = 1,  /* other seats are taken: `members` */
     QN_MEMBERS_VOTERS = 2, /* `voters` are others than they were */
-    QN_MEMBERS_LEAVE = 4,  /* this replica was removed: drain */
+    QN_MEMBERS_TELL = 4,   /* the supervisor does not know `known` yet */
+    QN_MEMBERS_LEAVE = 8,  /* this replica was removed: drain */
 };
 
 /** What is seen in a turn. */
@@ -35,9 +36,11 @@ struct qn_members_view {
     bool removed;      /* the utility log says so, of this replica */
 };
 
-/** Private, except what others read: `removed`, `voters`. Zero it to begin. */
+/** Private, except what others read: masks, `removed`. Zero it to begin. */
 struct qn_members {
     uint64_t members, voters; /* masks, as of the last turn; 0: none yet */
+    uint64_t known, told;     /* mask: voters by the utility log, and those that
+                                 the supervisor was told; 0: none */
     bool removed;
 };
 
@@ -46,5 +49,9 @@ uint64_t qn_members_all(const struct qn_members_view *v);
 
 /** Once a turn; a compare if nothing has changed. @return actions. */
 unsigned qn_members_turn(struct qn_members *m, const struct qn_members_view *v);
+
+/** TELL was done, or there is no supervisor: a later one asks. Otherwise it is
+ *  due again in the next turn. */
+void qn_members_told(struct qn_members *m);
 
 #endif
