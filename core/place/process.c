@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -49,6 +50,12 @@ int qn_process_open(int pid)
     return errno == ESRCH || errno == EINVAL    ? QN_ENOENT
            : errno == EMFILE || errno == ENFILE ? QN_EMFILE
                                                 : QN_ENOSYS;
+}
+
+bool qn_process_ended(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return fd >= 0 && poll(&p, 1, 0) > 0;
 }
 
 /* The beginning of a file of /proc; empty: there is none. */

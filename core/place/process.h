@@ -40,6 +40,9 @@
  */
 int qn_process_open(int pid);
 
+/** Is it readable? @param fd  Of qn_process_open; below 0: false. */
+bool qn_process_ended(int fd);
+
 /** What a process has run so far, ns; 0: unknown. By its id, which is that of
  *  its first thread, too: all its threads; by the id of a later one: only that
  *  thread, and up to 10 ms late. */

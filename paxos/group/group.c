@@ -249,7 +249,8 @@ static void on_event(struct qn_group *g, uint32_t what, qn_time_t now)
     case QN_WATCH_DOORBELL:
         if (g->driver != NULL) {
             qn_member_drain(g->member);
-            qn_member_look(g->member); /* it may say that one has ended */
+            /* It may say that one has ended, which is marked then. */
+            qn_member_look(g->member, false);
         }
         break;
     default:

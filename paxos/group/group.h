@@ -204,7 +204,8 @@ struct qn_group_needs {
  * @return QN_OK; QN_EINVAL: an option is out of range; QN_EEXIST: this process
  *         is at that name already; QN_EPERM: the name is of another user;
  *         QN_ECORRUPT: it is none, or of another version; QN_ENOENT: no such
- *         folder; QN_EMFILE; QN_ENOMEM; QN_EIO.
+ *         folder; QN_ENOSYS: the kernel has no MADV_WIPEONFORK; QN_EMFILE;
+ *         QN_ENOMEM; QN_EIO.
  */
 int qn_group_join(struct qn_group **out, const struct qn_group_opts *o);
 
@@ -230,9 +231,9 @@ int qn_group_fd(const struct qn_group *g);
  *         another version; QN_EBUSY: all seats are taken, or `robust_list` and
  *         this thread is a member of another group that way, or has locked a
  *         robust mutex; QN_EMFILE; QN_ENOMEM; QN_EIO; QN_EAPPLY: `apply` has
- * failed again, after a state was fetched; or an error of the snapshots'
- * callbacks, of this member or another one, that has come again for some
- * seconds. QN_EPERM: in a forked child.
+ *         failed again, after a state was fetched; or an error of the
+ *         snapshots' callbacks, of this member or another one, that has come
+ *         again for some seconds. QN_EPERM: in a forked child.
  */
 int qn_group_turn(struct qn_group *g);
 

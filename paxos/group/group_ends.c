@@ -69,10 +69,10 @@ void qn_group_ends_watch(struct qn_group *g, qn_node_t node)
 void qn_group_ends_hear(struct qn_group *g, qn_node_t node)
 {
     struct qn_member_peer p;
-    if (g->driver == NULL || g->end_fd[node] < 0) {
-        return; /* forgotten since the kernel was asked */
+    if (g->driver == NULL || !qn_process_ended(g->end_fd[node])) {
+        return; /* it was of the former one, whose seat is taken again */
     }
-    qn_member_look(g->member);
+    qn_member_look(g->member, true);
     if (g->end_fd[node] >= 0 && qn_member_peer(g->member, node, &p)) {
         qn_member_peer_down(g->member, node, p.incarnation);
     }
@@ -85,7 +85,7 @@ qn_time_t qn_group_ends_turn(struct qn_group *g, qn_time_t now)
     }
     if (now >= g->ends_at) {
         g->ends_at = now + LOOK;
-        qn_member_look(g->member);
+        qn_member_look(g->member, true);
     }
     return g->ends_at;
 }

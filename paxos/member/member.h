@@ -269,10 +269,11 @@ qn_time_t qn_member_turn_begin(struct qn_member *m, qn_time_t now);
  *  happens. A compare, unless a check is due. */
 qn_time_t qn_member_turn_end(struct qn_member *m, qn_time_t now);
 
-/** Look for peers that have ended, now, and ask the kernel about those that are
- *  held: a few system calls for each. To be called between turns, when there
- *  may be news. Does nothing after qn_member_stop. */
-void qn_member_look(struct qn_member *m);
+/** Look for peers that have ended, now. To be called between turns, when there
+ *  may be news. Does nothing after qn_member_stop.
+ *  @param asks  Also for those of which no process has marked the end: the
+ *               kernel is asked about each that is held, by a system call. */
+void qn_member_look(struct qn_member *m, bool asks);
 
 /** Another turn is due at once. */
 bool qn_member_again(struct qn_member *m);

@@ -99,7 +99,16 @@ static void carry_out(struct qn_member *m, const struct qn_detector_actions *a)
     }
 }
 
-void qn_member_look(struct qn_member *m)
+static bool is_over(struct qn_member *m, qn_node_t i, bool asks)
+{
+    const uint64_t inc = m->peers.present[i]->incarnation;
+    const enum qn_liveness is =
+        asks ? qn_liveness_look(m->commons, m->o.commons_fd, i, inc)
+             : qn_liveness_check(m->commons, i, inc);
+    return is == QN_LIVENESS_DEAD;
+}
+
+void qn_member_look(struct qn_member *m, bool asks)
 {
     uint64_t ended = 0;
     QN_ASSERT(m->driver != NULL);
@@ -108,9 +117,7 @@ void qn_member_look(struct qn_member *m)
     }
     for (uint64_t s = qn_peers_present(&m->peers); s != 0; s &= s - 1) {
         const qn_node_t i = (qn_node_t)__builtin_ctzll(s);
-        if (qn_liveness_look(m->commons, m->o.commons_fd, i,
-                             m->peers.present[i]->incarnation) ==
-            QN_LIVENESS_DEAD) {
+        if (is_over(m, i, asks)) {
             qn_failure_detector_down(&m->detector, i);
             retire(m, i);
             ended |= UINT64_C(1) << i;

@@ -175,8 +175,11 @@ Test(process, a_descriptor_of_it_is_readable_when_it_has_ended, .timeout = 20)
     cr_assert_geq(p.fd, 0);
     cr_assert(fcntl(p.fd, F_GETFD) & FD_CLOEXEC);
     cr_assert_eq(poll(&p, 1, 0), 0, "it lives");
+    cr_assert_not(qn_process_ended(p.fd));
+    cr_assert_not(qn_process_ended(-1));
     kill(pid, SIGKILL);
     cr_assert_eq(poll(&p, 1, -1), 1);
+    cr_assert(qn_process_ended(p.fd));
     cr_assert_eq(waitpid(pid, NULL, 0), pid);
     cr_assert_eq(poll(&p, 1, 0), 1, "for ever");
     cr_assert_eq(qn_process_open(pid), QN_ENOENT);

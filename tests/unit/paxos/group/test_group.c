@@ -702,6 +702,66 @@ static int add(void *ctx, const struct qn_group_command *c, uint64_t *result)
     return QN_OK;
 }
 
+static int never(void *ctx)
+{
+    (void)ctx;
+    return QN_ENOSYS;
+}
+
+static int never_next(void *ctx, void *bytes, size_t cap, size_t *len)
+{
+    (void)ctx;
+    (void)bytes;
+    (void)cap;
+    (void)len;
+    return QN_ENOSYS;
+}
+
+static int never_read(void *ctx, const void *bytes, size_t len)
+{
+    (void)ctx;
+    (void)bytes;
+    (void)len;
+    return QN_ENOSYS;
+}
+
+static void nothing(void *ctx)
+{
+    (void)ctx;
+}
+
+/* A process gives its lock back before its descriptor is readable: so its seat
+ * may be taken again, and the next one be known here, before the news of the
+ * end are read. */
+CASE(news_of_the_former_process_of_a_seat_do_not_end_the_present_one)
+{
+    uint64_t sum = 0;
+    struct qn_group *g;
+    struct qn_group_status st = {.phase = QN_GROUP_MEETING};
+    w.opts.members = 2;
+    group_world_start(&w, 0);
+    struct qn_group_opts o = w.opts;
+    o.service = (struct qn_group_service){.apply = add,
+                                          .begin = never,
+                                          .next = never_next,
+                                          .end = nothing,
+                                          .read = never_read,
+                                          .finish = never,
+                                          .install = nothing,
+                                          .abandon = nothing,
+                                          .ctx = &sum};
+    cr_assert_eq(qn_group_join(&g, &o), QN_OK);
+    while (st.phase != QN_GROUP_SERVING) {
+        cr_assert_geq(qn_group_turn(g), 0, "%s", qn_group_why(g));
+        qn_group_status(g, &st);
+    }
+    cr_assert_eq(st.members, 3);
+    qn_group_ends_hear(g, 1 - st.seat);
+    qn_group_status(g, &st);
+    cr_expect_eq(st.members, 3);
+    qn_group_leave(g);
+}
+
 static void done_once(void *ctx, int err, uint64_t result)
 {
     int *told = ctx;
