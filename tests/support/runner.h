@@ -85,6 +85,8 @@ void qn_test_failed(bool fatal, const char *file, int line, const char *expr,
     QN_TEST_CHECK_(false, (p) == NULL, #p " == NULL", __VA_ARGS__)
 #define cr_assert_not_null(p, ...)                                             \
     QN_TEST_CHECK_(true, (p) != NULL, #p " != NULL", __VA_ARGS__)
+#define cr_expect_not_null(p, ...)                                             \
+    QN_TEST_CHECK_(false, (p) != NULL, #p " != NULL", __VA_ARGS__)
 #define cr_assert_str_eq(a, b, ...)                                            \
     QN_TEST_CHECK_(true, strcmp((a), (b)) == 0, #a " equals " #b, __VA_ARGS__)
 #define cr_expect_str_eq(a, b, ...)                                            \
