@@ -182,7 +182,7 @@ bool qn_sv_on_orphan_message(const struct qn_sv_step *x, qn_node_t from,
         o->ready |= qn_sv_bit(from);
         return true;
     case QN_CTL_VOTERS:
-        qn_sv_voters_learn(x, m->u.voters.entries, m->u.voters.voters);
+        qn_sv_on_voters(x, from, &m->u.voters);
         return true;
     case QN_CTL_START:
         said_all(x, from);

@@ -152,7 +152,7 @@ static void on_message(const struct qn_sv_step *x)
         qn_sv_on_peer_met(x, from, &m->u.peer_met);
         break;
     case QN_CTL_VOTERS:
-        qn_sv_voters_learn(x, m->u.voters.entries, m->u.voters.voters);
+        qn_sv_on_voters(x, from, &m->u.voters);
         break;
     case QN_CTL_VOTER_CHANGED:
         qn_sv_on_voter_changed(x, from, &m->u.voter_changed);

@@ -161,6 +161,9 @@ uint32_t qn_sv_members(const struct qn_supervision *s);
 /** The options are known: those of them vote, unless others are known. */
 void qn_sv_voters_begin(struct qn_supervision *s);
 /** A replica says which vote. */
+void qn_sv_on_voters(const struct qn_sv_step *x, qn_node_t from,
+                     const struct qn_ctl_voters *m);
+/** That entry names these voters. */
 void qn_sv_voters_learn(const struct qn_sv_step *x, uint32_t entries,
                         uint64_t voters);
 /** Processes that are to be none drain and end. */

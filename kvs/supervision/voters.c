@@ -4,8 +4,8 @@
  *
  * The utility log says which replicas vote, and each replica says what it has
  * read there, with the number of entries: more entries are later. Here the
- * newest counts. All follows from it, whichever supervisor ordered a change, or
- * died before it could go on:
+ * newest counts, of what voters say. All follows from it, whichever supervisor
+ * ordered a change, or died before it could go on:
  *
  *     a voter                         has a process, which is started again
  *     the newcomer of a member added  has one, until it votes or is given up
@@ -73,6 +73,13 @@ static void gained(const struct qn_sv_step *x, qn_node_t i)
     }
 }
 
+static void leaves_by(const struct qn_sv_step *x, struct qn_replica_slot *r)
+{
+    r->leaves = true;
+    r->leave_until =
+        x->now + ((qn_time_t)x->s->opts.shutdown_timeout_s + GRACE_S) * QN_S;
+}
+
 static void lost(const struct qn_sv_step *x, qn_node_t i)
 {
     struct qn_replica_slot *r = &x->s->replica[i];
@@ -99,6 +106,21 @@ void qn_sv_voters_learn(const struct qn_sv_step *x, uint32_t entries,
         } else if ((before & ~voters & qn_sv_bit(i)) != 0) {
             lost(x, i);
         }
+    }
+}
+
+/* One that was removed may be the only one that knows it, and drains now. Until
+ * a voter has learned it, its vote may be needed, and it is started again as
+ * after any end (PROTOCOL.md 4.4, the end of a seat). */
+void qn_sv_on_voters(const struct qn_sv_step *x, qn_node_t from,
+                     const struct qn_ctl_voters *m)
+{
+    struct qn_replica_slot *r = &x->s->replica[from];
+    if ((m->voters & qn_sv_bit(from)) != 0) {
+        qn_sv_voters_learn(x, m->entries, m->voters);
+    } else if (m->voters != 0 && qn_sv_votes(x->s, from) && !r->leaves &&
+               m->entries > x->s->voters_entries) {
+        leaves_by(x, r);
     }
 }
 
@@ -129,9 +151,7 @@ static void end_now(const struct qn_sv_step *x, qn_node_t i)
 static void begin_to_leave(const struct qn_sv_step *x, qn_node_t i)
 {
     struct qn_replica_slot *r = &x->s->replica[i];
-    r->leaves = true;
-    r->leave_until =
-        x->now + ((qn_time_t)x->s->opts.shutdown_timeout_s + GRACE_S) * QN_S;
+    leaves_by(x, r);
     if (r->state == QN_REPLICA_STARTING || !r->reachable) {
         end_now(x, i);
     } else {

@@ -385,6 +385,22 @@ Test(member_change, one_that_does_not_drain_is_killed)
     cr_expect_not_null(find(&b, QN_DO_KILL, 2));
 }
 
+/* The others may have to learn it with its vote. */
+Test(member_change, one_that_alone_knows_its_removal_is_started_again)
+{
+    struct bench b;
+    serve(&b, 3);
+    voters_are(&b, 2, 2, 3);
+    timer(&b);
+    cr_expect_eq(b.s.voters, 7);
+    says_kind(&b, 2, QN_CTL_DRAINED);
+    ended(&b, 2, 0);
+    cr_expect_geq(restart_in_ms(&b, 2), 0, "no operator has asked it to end");
+    voters_are(&b, 0, 2, 3);
+    cr_expect_eq(b.s.voters, 3);
+    cr_expect_eq(restart_in_ms(&b, 2), -1);
+}
+
 /* It drains only when its clients have their answers. */
 Test(member_change, a_member_that_was_asked_to_remove_itself_answers_first)
 {
