@@ -4,9 +4,10 @@
  * Why the second loss ends the member: the cause lies here, not in the log, as
  * another member has applied the slot. A member that fetched a state again and
  * again would cost the others a snapshot each time, for nothing. It counts as
- * the second one if the slot is the same, or an earlier one (an older snapshot
- * was installed), or if no slot was applied in between: a service that fails
- * for good fails at another slot each time, because the log goes on meanwhile.
+ * the second one if the slot is the same, or if no slot was applied in between:
+ * a service that fails for good fails at another slot each time, because the
+ * log goes on meanwhile. An older state than the lost one is never installed
+ * (qn_driver_install), so no slot is applied twice.
  */
 #include "paxos/apply/apply_failure.h"
 

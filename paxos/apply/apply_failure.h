@@ -17,10 +17,9 @@
  *                      names slot and error. Withdrawn if a member has it
  *                      after all
  *     lost twice       the member ENDS with QN_EAPPLY: for one slot, or without
- *                      a slot applied in between. So there is never a cycle of
- *                      snapshots
- *     state transfer   the member ENDS with its error
- *     has given up
+ *                      a slot applied in between. So each snapshot is followed
+ * by progress, and none is fetched for the same slot again state transfer   the
+ * member ENDS with its error has given up
  *
  *     OK <--> SHORT
  *      |        |
@@ -104,7 +103,8 @@ struct qn_apply_members {
 void qn_apply_failure_look(struct qn_apply_failure *f,
                            const struct qn_apply_members *m);
 
-/** A snapshot was installed, whatever its position. Not when ENDED. */
+/** A snapshot was installed: of the slot that failed, or a later one. Not when
+ *  ENDED. */
 void qn_apply_failure_installed(struct qn_apply_failure *f);
 
 /** LOST or STOPPED: state transfer gave up, after donors or this member have

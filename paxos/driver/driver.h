@@ -131,6 +131,8 @@ struct qn_driver_memory {
                                          copied */
 };
 
+struct qn_feed;
+
 struct qn_driver_opts {
     qn_node_t self;
     uint32_t nodes;  /* 1 .. QN_NODES_MAX; 1: no replication */
@@ -196,6 +198,8 @@ struct qn_driver_opts {
      *  NULL: none ends unheard. */
     bool (*ended)(void *ctx, qn_node_t node, uint64_t inc);
     void *ended_ctx;
+    struct qn_feed *feed;     /* kept: what is applied is recorded there
+                                 (paxos/feed); NULL: none */
     struct qn_events *events; /* flight recorder, kept; NULL: none */
     bool own_cores; /* column of the parameter table (PROTOCOL.md 10) */
     struct qn_flow_limits flow; /* how far a leader may run ahead of the

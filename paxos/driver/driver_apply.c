@@ -13,6 +13,7 @@
  */
 #include "core/base/assert.h"
 #include "paxos/driver/driver_internal.h"
+#include "paxos/feed/feed.h"
 
 /* ---- one command after the other ----------------------------------------- */
 
@@ -33,6 +34,17 @@ static enum qn_apply_verdict judge(struct qn_driver *d, qn_slot_t slot, int err)
     return err == QN_OK && f->phase == QN_APPLY_OK
                ? QN_APPLY_GO_ON
                : qn_apply_failure_result(f, slot, err, d->now);
+}
+
+static void feed_command(struct qn_feed *f, const struct qn_applied *a)
+{
+    const struct qn_feed_record r = {.at = {.slot = a->slot},
+                                     .stamp_ms = a->stamp_ms,
+                                     .origin = a->origin,
+                                     .origin_inc = a->origin_inc,
+                                     .seq = a->seq,
+                                     .bytes = a->bytes};
+    qn_feed_command(f, &r);
 }
 
 /* A batch's commands from number `*done` on, in order; the service fetches what
@@ -74,6 +86,9 @@ static enum qn_apply_verdict run_apply(struct qn_driver *d,
                 return v;
             }
             QN_DASSERT(work >= 1);
+            if (d->o.feed != NULL) {
+                feed_command(d->o.feed, &one);
+            }
             d->left -= work;
             ++*done;
         }
@@ -166,6 +181,9 @@ static void slot_end(struct qn_driver *d, const struct qn_apply *a)
     qn_positions_slot_end(&d->positions, a->slot);
     qn_apply_failure_slot_end(&d->apply.failure);
     d->batches++;
+    if (d->o.feed != NULL) {
+        qn_feed_slot_end(d->o.feed, a->slot);
+    }
     s->applied(s->ctx, a->slot, a->stamp_ms);
 }
 

@@ -16,6 +16,7 @@
 #include "core/base/assert.h"
 #include "core/base/log.h"
 #include "paxos/driver/driver_internal.h"
+#include "paxos/feed/feed.h"
 #include "paxos/mutant.h"
 
 enum {
@@ -346,6 +347,9 @@ int qn_driver_install(struct qn_driver *d, const struct qn_resume *r,
         qn_positions_jump(&d->positions, r->position);
     }
     QN_ASSERT(qn_onepaxos_learned(d->machine) >= r->position);
+    if (d->o.feed != NULL) {
+        qn_feed_snapshot(d->o.feed, r->position);
+    }
     qn_driver_roles(d); /* the entries may be new: the tree, before a step */
     qn_driver_note(d, QN_EVENT_INSTALLED, d->o.self, r->position, 0);
     d->need_snapshot = false;

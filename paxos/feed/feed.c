@@ -95,10 +95,15 @@ static void block_give(struct qn_feed *f)
     f->block = NULL;
 }
 
+bool qn_feed_valid(const struct qn_feed_opts *o)
+{
+    return o->bytes != 0 && o->bytes <= BYTES_MAX && o->records != 0 &&
+           o->subscribers != 0 && o->subscribers <= QN_FEED_SUBSCRIBERS_MAX;
+}
+
 int qn_feed_create(struct qn_feed **out, const struct qn_feed_opts *o)
 {
-    if (o->bytes == 0 || o->bytes > BYTES_MAX || o->records == 0 ||
-        o->subscribers == 0 || o->subscribers > QN_FEED_SUBSCRIBERS_MAX) {
+    if (!qn_feed_valid(o)) {
         return QN_EINVAL;
     }
     const struct qn_alloc *a = o->alloc != NULL ? o->alloc : &qn_alloc_malloc;
@@ -187,9 +192,9 @@ static void add(struct qn_feed *f, const struct qn_feed_record *r)
 /* What comes next has position `to`, or a later one. */
 static void pass_to(struct qn_feed *f, qn_slot_t to)
 {
-    const struct qn_feed_record gap = {
-        .kind = QN_FEED_GAP, .at = f->next, .to = {.slot = to}};
     if (to > f->next.slot) {
+        const struct qn_feed_record gap = {
+            .kind = QN_FEED_GAP, .at = f->next, .to = {.slot = to}};
         add(f, &gap);
     }
 }
@@ -198,6 +203,10 @@ void qn_feed_command(struct qn_feed *f, const struct qn_feed_record *c)
 {
     QN_ASSERT(c->at.slot >= f->next.slot);
     pass_to(f, c->at.slot);
+    if (f->block == NULL) {
+        f->next.number++;
+        return;
+    }
     struct qn_feed_record r = *c;
     r.kind = QN_FEED_COMMAND;
     r.at = r.to = f->next;
@@ -214,6 +223,8 @@ void qn_feed_slot_end(struct qn_feed *f, qn_slot_t slot)
 
 void qn_feed_snapshot(struct qn_feed *f, qn_slot_t slot)
 {
+    const struct qn_feed_position behind = {.slot = slot + 1};
+    QN_ASSERT(qn_feed_compare(behind, f->next) >= 0);
     pass_to(f, slot + 1);
 }
 

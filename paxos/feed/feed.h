@@ -102,6 +102,9 @@ struct qn_feed; /* opaque */
  *  about 2 KiB of its own. */
 uint64_t qn_feed_bytes(const struct qn_feed_opts *o);
 
+/** Are all options within their ranges? */
+bool qn_feed_valid(const struct qn_feed_opts *o);
+
 /** @return QN_OK; QN_EINVAL: an option is out of range; QN_ENOMEM. */
 int qn_feed_create(struct qn_feed **out, const struct qn_feed_opts *o);
 /** NULL is fine. */
@@ -119,7 +122,8 @@ void qn_feed_command(struct qn_feed *f, const struct qn_feed_record *c);
 void qn_feed_slot_end(struct qn_feed *f, qn_slot_t slot);
 
 /** A snapshot was installed: the state is as of the end of `slot`. What this
- *  member had not applied of that is a gap. */
+ *  member had not applied of that is a gap. It is never an older state than the
+ *  one that it replaces, also if that was lost: positions do not go back. */
 void qn_feed_snapshot(struct qn_feed *f, qn_slot_t slot);
 
 /* ---- subscribers --------------------------------------------------------- */

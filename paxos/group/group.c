@@ -135,7 +135,8 @@ int qn_group_join(struct qn_group **out, const struct qn_group_opts *o)
     defaults(&full);
     if (qn_group_layout(o, &l) != QN_OK || !printable(o->application) ||
         o->name == NULL || strlen(o->name) > QN_RENDEZVOUS_NAME_MAX ||
-        !serves(&o->service, o->members)) {
+        !serves(&o->service, o->members) ||
+        (o->feed != NULL && !qn_feed_valid(o->feed))) {
         return QN_EINVAL;
     }
     struct qn_group *g = calloc(1, sizeof *g);
@@ -143,6 +144,10 @@ int qn_group_join(struct qn_group **out, const struct qn_group_opts *o)
         return QN_ENOMEM;
     }
     g->o = full;
+    if (o->feed != NULL) {
+        g->feed = *o->feed;
+        g->o.feed = &g->feed;
+    }
     memcpy(g->name, o->name, strlen(o->name));
     g->epoll = g->timer = g->commons_fd = -1;
     g->timer_at = QN_TIME_NEVER;

@@ -49,6 +49,7 @@
 #include "core/base/err.h"
 
 struct qn_group; /* opaque */
+struct qn_feed_opts;
 struct qn_transport;
 
 #define QN_GROUP_MEMBERS_MAX 64u
@@ -134,6 +135,9 @@ struct qn_group_opts {
     bool robust_list; /* the thread of the first turn locks no robust mutexes
                          (PTHREAD_MUTEX_ROBUST): its death is seen by their
                          list, before the memory of the process is freed */
+    const struct qn_feed_opts *feed; /* what is applied is kept for subscribers
+                                        (group_feed.h); copied. NULL: it is not
+                                      */
     struct qn_group_service service; /* copied */
 };
 
@@ -192,7 +196,8 @@ struct qn_group_status {
 struct qn_group_needs {
     uint64_t shared;      /* of each member, at most; and once for the group: */
     uint64_t commons;     /* shared */
-    uint64_t log;         /* private, for the log */
+    uint64_t log;         /* private, for the log; */
+    uint64_t feed;        /* ... and for the change feed */
     uint64_t mapped;      /* address space in each process */
     uint32_t descriptors; /* of each process, while no process joins */
 };

@@ -11,6 +11,7 @@
 #include "core/qp.h"
 #include "core/rendezvous/rendezvous.h"
 #include "paxos/driver/driver.h"
+#include "paxos/feed/feed.h"
 #include "paxos/group/dialogue.h"
 #include "paxos/group/fork_mark.h"
 #include "paxos/group/group.h"
@@ -67,7 +68,8 @@ struct qn_group_known {
 };
 
 struct qn_group {
-    struct qn_group_opts o;
+    struct qn_group_opts o; /* `feed` is the next field, or NULL */
+    struct qn_feed_opts feed;
     char name[QN_RENDEZVOUS_NAME_MAX + 1];
     struct qn_dialogue_hello hello; /* application, version, .. */
     struct qn_fork_mark own;        /* of the process that joined */

@@ -1,6 +1,7 @@
 /* What a group takes, told before there is one. */
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "paxos/feed/feed.h"
 #include "paxos/group/group_internal.h"
 #include "paxos/member/member_needs.h"
 
@@ -11,6 +12,9 @@ int qn_group_needs(const struct qn_group_opts *o, struct qn_group_needs *out)
 {
     struct qn_dialogue_layout l;
     int err = qn_group_layout(o, &l);
+    if (err == QN_OK && o->feed != NULL && !qn_feed_valid(o->feed)) {
+        err = QN_EINVAL;
+    }
     if (err != QN_OK) {
         return err;
     }
@@ -27,6 +31,7 @@ int qn_group_needs(const struct qn_group_opts *o, struct qn_group_needs *out)
         .shared = n.outbox + n.ring + qn_group_arena_bytes(&l),
         .commons = n.commons,
         .log = n.log,
+        .feed = o->feed != NULL ? qn_feed_bytes(o->feed) : 0,
         /* of each other member one that has ended, too */
         .mapped = 2 * n.commons + (2 * (uint64_t)l.nodes - 1) * n.mapped,
         .descriptors = DESCRIPTORS + 3 * l.nodes - 1,

@@ -99,6 +99,7 @@ int qn_group_member_make(struct qn_group *g)
         .min_awaited = (l->nodes - 1) / 2,
         .numa_node = anywhere,
         .topology = "sequential",
+        .feed = g->o.feed,
         .callbacks = {.superseded = on_superseded,
                       .ended = on_ended,
                       .recorded = on_recorded,

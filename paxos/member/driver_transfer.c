@@ -45,7 +45,7 @@ static int resume(void *ctx, const struct qn_library_state *s, qn_time_t now)
     const struct qn_driver_transfer *t = ctx;
     const struct qn_session *own = &s->resume.session[t->self];
     int err = qn_driver_install(t->driver, &s->resume, s->ul, s->ul_count, now);
-    if (err == QN_ESTALE) { /* the log was faster */
+    if (err == QN_ESTALE && whole(ctx)) { /* the log was faster */
         t->state->caught_up(t->state->ctx, s->resume.position);
     }
     if (err == QN_OK && own->inc == t->incarnation) {

@@ -158,6 +158,7 @@ static bool valid(const struct qn_member_opts *o)
     return o->nodes >= 1 && o->nodes <= QN_NODES_MAX && o->self < o->nodes &&
            (o->seats & ~qn_low_bits(o->nodes)) == 0 && o->incarnation != 0 &&
            o->backlog_bytes >= QN_MEMBER_BACKLOG_LEAST &&
+           (o->feed == NULL || qn_feed_valid(o->feed)) &&
            (o->shares || o->nodes > 1) && (o->shares || !o->memory_acceptor);
 }
 
@@ -171,6 +172,12 @@ int qn_member_create(struct qn_member **out, const struct qn_member_opts *o)
     m->o = *o;
     m->o.alloc = a;
     m->record = QN_AREA_NONE;
+    if (o->feed != NULL) {
+        m->feed_opts = *o->feed;
+        m->feed_opts.applied = 0;
+        m->feed_opts.alloc = a;
+        m->o.feed = &m->feed_opts;
+    }
     memcpy(m->doorbell_fd, o->doorbell_fd, o->nodes * sizeof *o->doorbell_fd);
     memcpy(m->numa_node, o->numa_node, o->nodes * sizeof *o->numa_node);
     m->o.doorbell_fd = m->doorbell_fd;
@@ -199,6 +206,7 @@ void qn_member_destroy(struct qn_member *m)
     }
     qn_member_stop(m);
     qn_driver_destroy(m->driver);
+    qn_feed_destroy(m->feed);
     qn_peers_fini(&m->peers);
     qn_device_detach(m->device);
     if (m->lives) {
@@ -218,6 +226,11 @@ void qn_member_destroy(struct qn_member *m)
 struct qn_driver *qn_member_driver(const struct qn_member *m)
 {
     return m->driver;
+}
+
+struct qn_feed *qn_member_feed(const struct qn_member *m)
+{
+    return m->feed;
 }
 
 struct qn_events *qn_member_events(struct qn_member *m)

@@ -60,6 +60,8 @@
 
 struct qn_driver;
 struct qn_events;
+struct qn_feed;
+struct qn_feed_opts;
 struct qn_machine;
 struct qn_member;
 struct qn_service;
@@ -182,6 +184,10 @@ struct qn_member_opts {
      * tree are malloc's in any case. */
     const struct qn_alloc *alloc;
 
+    /** What is applied is kept for subscribers (paxos/feed). `applied` and
+     *  `alloc` are the member's. NULL: nothing is. */
+    const struct qn_feed_opts *feed;
+
     struct qn_member_callbacks callbacks;
     /** Lines of driver and state transfer, in the member's thread: `fn` may ask
      *  what the member knows. Each calls a member "member" and its number.
@@ -256,6 +262,10 @@ struct qn_driver *qn_member_driver(const struct qn_member *m);
 
 /** Its flight recorder, from the start on; the program may note events. */
 struct qn_events *qn_member_events(struct qn_member *m);
+
+/** Its change feed, from the start on: for subscribers in the member's thread,
+ *  outside of callbacks. NULL: none. Owned by the member. */
+struct qn_feed *qn_member_feed(const struct qn_member *m);
 
 /* ---- turns --------------------------------------------------------------- */
 

@@ -19,6 +19,7 @@
 #include "core/wait/doorbell.h"
 #include "core/wait/spin.h"
 #include "paxos/driver/driver.h"
+#include "paxos/feed/feed.h"
 #include "paxos/log/arena.h"
 #include "paxos/log/ring.h"
 #include "paxos/member/driver_transfer.h"
@@ -46,6 +47,8 @@ struct qn_member {
     uint64_t signs[QN_NODES_MAX]; /* turns of a peer that is held, when the
                                      kernel was last asked */
     struct qn_driver *driver;     /* NULL: not started */
+    struct qn_feed_opts feed_opts;
+    struct qn_feed *feed; /* NULL: not started, or none is wanted */
     struct qn_events events;
     bool has_state;
     struct qn_member_state state;

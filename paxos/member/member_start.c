@@ -113,6 +113,7 @@ static struct qn_driver_opts driver_opts(struct qn_member *m, struct lent *l,
         .fence_ctx = m,
         .alloc = o->alloc,
         .log = o->log,
+        .feed = m->feed,
         .first = o->first,
         .ended = o->shares ? on_ended : NULL,
         .ended_ctx = m,
@@ -166,6 +167,9 @@ int qn_member_start(struct qn_member *m, const struct qn_service *service,
         m->state = *state;
     }
     int err = qn_member_connect(m);
+    if (err == QN_OK && m->o.feed != NULL) {
+        err = qn_feed_create(&m->feed, m->o.feed);
+    }
     if (err == QN_OK) {
         events_begin(m);
         qn_member_detector_begin(m);

@@ -283,6 +283,9 @@ void world_driver_start(struct world *w, qn_node_t i, bool first)
     const struct qn_arena *arena[WORLD_NODES] = {0};
     contexts[i] = (struct service_ctx){w, i};
     m->suspended = false;
+    if (w->feed.subscribers != 0) {
+        cr_assert_eq(qn_feed_create(&m->feed, &w->feed), QN_OK);
+    }
     for (qn_node_t p = 0; p < w->nodes; p++) {
         inc[p] = m->heard[p] = w->member[p].inc;
         if (p != i && m->direct[p] != NULL) {
@@ -324,6 +327,7 @@ void world_driver_start(struct world *w, qn_node_t i, bool first)
         .vote_record_bytes = QN_VOTE_RECORD_BYTES,
         .fence = on_fence,
         .fence_ctx = &contexts[i],
+        .feed = m->feed,
         .first = first,
         .ended = w->messages ? NULL : on_ended,
         .ended_ctx = w,
@@ -409,6 +413,7 @@ void world_end(struct world *w)
     for (qn_node_t i = 0; i < w->nodes; i++) {
         struct world_member *m = &w->member[i];
         qn_driver_destroy(m->driver);
+        qn_feed_destroy(m->feed);
         for (qn_node_t p = 0; p < w->nodes; p++) {
             world_channel_close(m, p);
         }

@@ -21,6 +21,7 @@
 #include "core/machine/machine.h"
 #include "core/topo/tree.h"
 #include "paxos/driver/driver.h"
+#include "paxos/feed/feed.h"
 
 struct qn_transport;
 
@@ -51,6 +52,7 @@ struct world_floor {
 
 struct world_member {
     struct qn_driver *driver; /* NULL: dead */
+    struct qn_feed *feed;     /* NULL: dead, or the world has none */
     uint64_t inc;
     struct world_life incarnation;
     struct qn_device *device; /* NULL: lanes, or dead */
@@ -106,12 +108,13 @@ struct world {
     uint32_t cells;       /* of a lane: WORLD_CELLS */
     uint64_t arena_bytes; /* 0: commands travel through the lanes */
     uint64_t seed;
-    bool snapshots_by_hand; /* not at once */
-    bool may_fail;          /* the service has try_apply */
-    bool shared_cores;      /* the parameters of that column */
-    bool silent;            /* nobody reads */
-    uint64_t readers;       /* who reads when: a sequence of its own */
-    qn_slot_t shown;        /* somebody has applied a part of it */
+    bool snapshots_by_hand;   /* not at once */
+    bool may_fail;            /* the service has try_apply */
+    struct qn_feed_opts feed; /* of each; `subscribers` 0: none */
+    bool shared_cores;        /* the parameters of that column */
+    bool silent;              /* nobody reads */
+    uint64_t readers;         /* who reads when: a sequence of its own */
+    qn_slot_t shown;          /* somebody has applied a part of it */
     bool wild; /* somebody writes nonsense: the read index may be cut */
     /* state */
     void *device_memory; /* of the group; NULL: lanes */

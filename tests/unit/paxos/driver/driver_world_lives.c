@@ -50,6 +50,8 @@ void world_kill(struct world *w, qn_node_t i)
     struct world_member *m = &w->member[i];
     qn_driver_destroy(m->driver);
     m->driver = NULL;
+    qn_feed_destroy(m->feed);
+    m->feed = NULL;
     for (qn_node_t p = 0; p < w->nodes; p++) {
         world_channel_close(m, p);
     }

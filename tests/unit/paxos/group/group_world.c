@@ -54,6 +54,10 @@ static struct member {
     uint64_t expected[1 << 16];
     uint64_t told;
     bool reads_nothing;
+    struct group_world_shared *shared;
+    struct group_world_kept *kept; /* in it */
+    bool subscribed;
+    uint32_t subscription;
     int fail_err;       /* of `apply`, */
     uint64_t fail_left; /* ... so often more */
     bool stays;         /* after it has left */
@@ -72,6 +76,11 @@ static int on_apply(void *ctx, const struct qn_group_command *c,
     }
     for (size_t i = 0; i < c->len; i += 1 + c->len / 64) {
         h = (h ^ b[i]) * 1099511628211u;
+    }
+    if (m->shared != NULL) {
+        uint64_t number = 0;
+        memcpy(&number, b, QN_MIN(c->len, sizeof number));
+        m->shared->slot[number % GROUP_WORLD_COMMANDS] = c->slot;
     }
     m->state.digest = (h ^ (c->number << 8 | c->seat)) * 1099511628211u;
     m->state.commands++;
@@ -165,7 +174,11 @@ static int propose_one(struct member *m, size_t bytes, uint64_t timeout)
 {
     static uint8_t zeros[1 << 21];
     QN_ASSERT(bytes <= sizeof zeros);
-    memcpy(zeros, &m->r.asked, QN_MIN(bytes, sizeof m->r.asked));
+    const uint64_t number =
+        m->shared != NULL
+            ? __atomic_fetch_add(&m->shared->next, 1, __ATOMIC_RELAXED)
+            : m->r.asked;
+    memcpy(zeros, &number, QN_MIN(bytes, sizeof number));
     int err = qn_group_propose(m->group, zeros, bytes, timeout, on_done, m);
     m->r.last = err;
     m->r.reason = qn_group_reason(m->group);
@@ -179,6 +192,64 @@ static void propose(struct member *m)
     while (m->wanted > 0 &&
            propose_one(m, 8 + m->wanted % 32, m->timeout) == QN_OK) {
         m->wanted--;
+    }
+}
+
+/* ---- its subscriber ------------------------------------------------------ */
+
+static void keep_gap(struct group_world_kept *k, struct qn_feed_position to)
+{
+    QN_ASSERT(k->gaps < GROUP_WORLD_GAPS);
+    k->gap[k->gaps++] =
+        (struct qn_feed_record){.kind = QN_FEED_GAP, .at = k->at, .to = to};
+    k->at = to;
+}
+
+static void keep(struct group_world_kept *k, const struct qn_feed_record *r)
+{
+    uint64_t number = 0;
+    if (r->kind == QN_FEED_GAP) {
+        keep_gap(k, r->to);
+        return;
+    }
+    memcpy(&number, r->bytes.data, QN_MIN(r->bytes.len, sizeof number));
+    number %= GROUP_WORLD_COMMANDS;
+    k->disorder += qn_feed_compare(r->at, k->at) < 0;
+    k->again += k->has[number];
+    k->has[number] = 1;
+    k->seen++;
+    k->at = r->to; /* after its work */
+}
+
+static int subscribe(struct member *m)
+{
+    int err = qn_group_feed_subscribe(m->group, &m->kept->at, &m->subscription);
+    struct qn_feed_status s;
+    if (err == QN_EGONE && qn_group_feed_status(m->group, &s) == QN_OK) {
+        keep_gap(m->kept, s.first);
+        err = qn_group_feed_subscribe(m->group, &s.first, &m->subscription);
+    }
+    m->subscribed = err == QN_OK;
+    return err;
+}
+
+static void follow(struct member *m)
+{
+    struct qn_feed_record r;
+    struct qn_feed_status s;
+    if (m->shared == NULL || (!m->subscribed && subscribe(m) != QN_OK)) {
+        return;
+    }
+    int err = QN_OK;
+    while (err == QN_OK) {
+        err = qn_group_feed_read(m->group, m->subscription, &r);
+        if (err == QN_OK) {
+            keep(m->kept, &r);
+        } else if (err == QN_EGONE &&
+                   qn_group_feed_status(m->group, &s) == QN_OK) {
+            keep_gap(m->kept, s.first);
+            err = qn_group_feed_seek(m->group, m->subscription, &s.first);
+        }
     }
 }
 
@@ -290,9 +361,11 @@ static void loop(struct member *m, int control, enum group_world_loop how)
         }
         while (due && (m->r.turn = qn_group_turn(m->group)) == QN_GROUP_AGAIN) {
             propose(m);
+            follow(m);
             m->r.turns++;
         }
         m->r.turns += due;
+        follow(m);
         propose(m); /* after "armed" */
         due = told = false;
         if (epoll >= 0) {
@@ -336,6 +409,8 @@ static void process_run(const struct group_world *w, uint32_t i, int control)
     if (w->robust != NULL) {
         QN_ASSERT(pthread_mutex_lock(&w->robust[i]) == 0);
     }
+    me.shared = w->shared;
+    me.kept = me.shared != NULL ? &me.shared->kept[i] : NULL;
     o.service = (struct qn_group_service){.apply = on_apply,
                                           .begin = on_begin,
                                           .next = on_next,
@@ -381,6 +456,14 @@ void group_world_robust(struct group_world *w)
     }
 }
 
+void group_world_follow(struct group_world *w, const struct qn_feed_opts *o)
+{
+    w->opts.feed = o;
+    w->shared = mmap(NULL, sizeof *w->shared, PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq(w->shared, MAP_FAILED);
+}
+
 void group_world_end(struct group_world *w)
 {
     for (uint32_t i = 0; i < GROUP_WORLD_MAX; i++) {
@@ -390,6 +473,9 @@ void group_world_end(struct group_world *w)
         if (w->process[i].child != 0) {
             kill(w->process[i].child, SIGKILL);
         }
+    }
+    if (w->shared != NULL) {
+        munmap(w->shared, sizeof *w->shared);
     }
     unlink(name);
     rmdir(folder);

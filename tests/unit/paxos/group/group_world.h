@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "paxos/group/group.h"
+#include "paxos/group/group_feed.h"
 
 enum { GROUP_WORLD_MAX = 12 };
 
@@ -42,6 +42,26 @@ struct group_world_report {
     char why[QN_GROUP_WHY_MAX];
 };
 
+enum { GROUP_WORLD_GAPS = 64, GROUP_WORLD_COMMANDS = 4096 };
+
+/** What subscribers keep, in memory that outlives processes: one of each
+ *  process, which stores its position there after its work. */
+struct group_world_kept {
+    struct qn_feed_position at;
+    uint64_t seen, again;              /* commands; of these, seen before */
+    uint64_t disorder;                 /* not behind the one before */
+    uint8_t has[GROUP_WORLD_COMMANDS]; /* by the command's number */
+    struct qn_feed_record gap[GROUP_WORLD_GAPS]; /* without bytes */
+    uint32_t gaps;
+};
+
+/** Likewise: of each command the slot in which it was applied, 0: not yet. */
+struct group_world_shared {
+    uint64_t slot[GROUP_WORLD_COMMANDS];
+    uint64_t next; /* number of the next command */
+    struct group_world_kept kept[GROUP_WORLD_MAX];
+};
+
 struct group_world_process {
     pid_t pid; /* 0: none */
     int control;
@@ -56,6 +76,7 @@ struct group_world {
     pthread_mutex_t *robust; /* [GROUP_WORLD_MAX] in shared memory: each process
                                 has locked its own, which is robust, before it
                                 joins; NULL: none has */
+    struct group_world_shared *shared; /* NULL: nothing subscribes */
     struct group_world_process process[GROUP_WORLD_MAX];
 };
 
@@ -63,6 +84,8 @@ struct group_world {
 void group_world_begin(struct group_world *w, uint32_t members);
 /** Processes that start lock robust mutexes. */
 void group_world_robust(struct group_world *w);
+/** Each process follows its feed; before the first one starts. */
+void group_world_follow(struct group_world *w, const struct qn_feed_opts *o);
 /** All processes are killed, and the folder is removed. */
 void group_world_end(struct group_world *w);
 
