@@ -99,6 +99,7 @@
     X(SEAT_UNMAPPED, FORCED, "members: a voter before it has mapped the ring") \
     X(SEAT_LIVES, FORCED, "members: a removed process becomes a voter again")  \
     X(SEAT_ONCE, FORCED, "members: what was asked is not looked at again")     \
+    X(SEAT_STALE, FORCED, "members: an entry about an ended process goes on")  \
     X(SEAT_ROLE, FORCED, "members: a leader is removed in its role")           \
     X(SEAT_MINORITY, FORCED, "members: no majority is left by a change")       \
     X(U_SILENT, UTILITY, "utility: a promise keeps its vote for itself")       \

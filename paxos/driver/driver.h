@@ -241,7 +241,10 @@ struct qn_driver_change {
 enum qn_change_state {
     QN_CHANGE_NONE,    /* none was ordered here */
     QN_CHANGE_PENDING, /* a leader is asked */
-    QN_CHANGE_DONE,    /* the utility log says so */
+    QN_CHANGE_DONE,    /* the utility log says so. status.change_error is
+                          QN_ESTALE if one is removed, and a later incarnation of
+                          its node lives: it may have begun meanwhile, has no
+                          vote, and is to be ended or added */
     QN_CHANGE_REFUSED, /* it has not begun; status.change_error says why */
     QN_CHANGE_UNKNOWN  /* it may still be done; change_error: the last reason */
 };
@@ -257,7 +260,7 @@ struct qn_driver_status {
     uint32_t entries; /* of the utility log that this node knows: voters of
                          more entries are later ones */
     enum qn_change_state change; /* the last one that was ordered here ... */
-    int change_error;     /* ... REFUSED, UNKNOWN: why (qn_driver_change) */
+    int change_error;            /* ... and why (enum qn_change_state) */
     uint64_t in_sync;     /* mask of voters with which nothing that was decided
                              is lost, if all others end; none whose state is lost
                              is. Process acceptor: of the leader and the acceptor;

@@ -255,12 +255,21 @@ void qn_driver_order_learn(struct qn_driver *d, uint32_t from)
     o->ask_at = d->now; /* it may be done, or another node leads */
 }
 
+/* The vote of the incarnation has ended, and the seat is taken: by one that
+ * began meanwhile, or later. */
+static bool is_taken(const struct qn_driver *d,
+                     const struct qn_driver_change *c)
+{
+    return !c->votes && qn_driver_lives(d, c->node) &&
+           d->peer[c->node].incarnation.inc > c->inc;
+}
+
 void qn_driver_order_look(struct qn_driver *d)
 {
     struct qn_driver_order *o = &d->order;
     QN_ASSERT(o->state == QN_CHANGE_PENDING);
     if (o->seen || is_so(d, &o->change)) {
-        end(o, QN_CHANGE_DONE, QN_OK);
+        end(o, QN_CHANGE_DONE, is_taken(d, &o->change) ? QN_ESTALE : QN_OK);
     } else if (qn_driver_removed(d)) {
         end_open(o, QN_EREMOVED);
     } else if (d->now >= o->until) {

@@ -297,7 +297,7 @@ static bool begin_copy(struct qn_onepaxos *p, struct qn_step *t,
             return false;
         }
         c->left_out = left_out(p, lo, w.hi);
-        lo = first_needed(p, lo, w.hi);
+        lo = QN_MAX(first_needed(p, lo, w.hi), c->void_hi + 1);
         qn_ring_begin(own, lo); /* M7 */
         c->copy_first = c->copy_next = lo;
     }
@@ -441,6 +441,7 @@ int qn_memory_leader_force(struct qn_onepaxos *p, struct qn_step *t)
     }
     behind(p, t);
     qn_learner_restart(p, w.hi, t->now);
+    p->change.void_hi = w.hi;
     p->change.copy_epoch = QN_EPOCH_NONE;
     p->change.prepare_at = t->now;
     return QN_OK;

@@ -162,6 +162,7 @@ struct qn_reconfiguration {
     struct qn_log incoming; /* of SEALED, so far */
     qn_epoch_t copy_epoch;  /* take-over: whose ring is copied; NONE ... */
     qn_slot_t copy_first;   /* ... from this slot of it on ... */
+    qn_slot_t void_hi;      /* this and those below are void (5.7), or 0 */
     qn_slot_t copy_next;    /* ... and the next one */
     uint64_t left_out;      /* mask: nothing was copied for them */
     qn_time_t came_by; /* a joiner that came meanwhile is awaited until then; or

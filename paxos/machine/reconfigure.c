@@ -571,8 +571,22 @@ static void change_ends(struct qn_onepaxos *p, int how)
     p->change.ended_as = how;
 }
 
-/** The order is looked at again in each TICK, until its entry is chosen. While
- *  the entry is proposed it can only be waited for. */
+/** The entry is about an incarnation that has ended, and no voter knows of it
+ *  yet: it is not proposed any more. */
+static void check_proposed(struct qn_onepaxos *p)
+{
+    const struct qn_ul_entry *e = &p->ul.want;
+    const struct qn_voter_change *s = &p->change.seat;
+    bool over = p->incarnation[s->node] != s->inc ||
+                (s->votes && (p->alive & QN_BIT(s->node)) == 0);
+    if (over && e->kind == QN_UL_SEAT && e->voter == s->node &&
+        !QN_MUTANT(SEAT_STALE) && qn_utility_withdraw(&p->ul)) {
+        change_ends(p, may_change(p, s));
+    }
+}
+
+/** The order is looked at again in each TICK, until its entry is chosen. Once
+ *  voters may have voted for the entry it can only be waited for. */
 static void check_member(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_reconfiguration *c = &p->change;
@@ -593,6 +607,8 @@ static void check_member(struct qn_onepaxos *p, struct qn_step *t)
         } else {
             change_ends(p, QN_EREMOVED); /* this node has no vote */
         }
+    } else {
+        check_proposed(p);
     }
 }
 

@@ -304,6 +304,7 @@ static void begin_accept(struct qn_utility *u, struct qn_step *t)
     QN_ASSERT(u->phase == QN_UTILITY_PREPARE);
     if (u->best.round == 0 || QN_MUTANT(U_OWN_VALUE)) {
         u->value = u->want;
+        u->shown = u->len;
     }
     begin_phase(u, t, QN_UTILITY_ACCEPT);
     if (may_vote(u) && vote_accept(u, t, &u->bal, &u->value)) {
@@ -361,6 +362,15 @@ static void begin_ballot(struct qn_utility *u, struct qn_step *t)
         }
         granted(u, t, u->self);
     }
+}
+
+bool qn_utility_withdraw(struct qn_utility *u)
+{
+    if (u->shown == u->len) {
+        return false;
+    }
+    u->phase = QN_UTILITY_IDLE; /* promises that are under way are void */
+    return true;
 }
 
 bool qn_utility_may_propose(const struct qn_utility *u)

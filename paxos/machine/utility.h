@@ -84,6 +84,7 @@ struct qn_utility {
     struct qn_ballot bal;
     struct qn_ballot best; /* of `value`, among the promises */
     uint32_t round;        /* highest seen */
+    uint32_t shown;        /* index at which `want` was put to the vote last */
     uint64_t granted;      /* mask: promises or votes for bal */
     qn_time_t until;       /* then it asks again; after a pause, anew */
     qn_time_t pause, pause_least;
@@ -143,6 +144,14 @@ static inline bool qn_utility_proposing(const struct qn_utility *u)
 {
     return u->phase != QN_UTILITY_IDLE;
 }
+
+/**
+ * Propose nothing more at this index: what this node wanted there was never put
+ * to the vote, so it will not be chosen.
+ *
+ * @return false: it was, and may be chosen. Nothing has changed.
+ */
+bool qn_utility_withdraw(struct qn_utility *u);
 
 /** It proposes no roles, but voters: that can wait for any other entry. */
 static inline bool qn_utility_proposing_voter(const struct qn_utility *u)

@@ -153,6 +153,9 @@ int cluster_step(struct cluster *c, qn_node_t node, const struct qn_input *in)
                     m->p->change.finish_at <= c->now &&
                     !qn_utility_proposing(&m->p->ul);
     bool active = m->p->acceptor.active;
+    const struct qn_utility *ul = &m->p->ul;
+    bool seat = ul->phase != QN_UTILITY_IDLE && ul->want.kind == QN_UL_SEAT;
+    const uint32_t entries = qn_utility_len(ul);
     const struct qn_ring was = m->shared.own;
     qn_slot_t kept = cluster_kept(c);
     int err = qn_onepaxos_step(m->p, in, c->now, c->wall_ms, &m->out);
@@ -161,8 +164,11 @@ int cluster_step(struct cluster *c, qn_node_t node, const struct qn_input *in)
         run_trace_step(c->record, m->p, in, err);
     }
     count(c, node, in, before, active);
-    if (c->cover != NULL && finishes) {
-        c->cover->row[COVERAGE_LEFT_OPEN] += qn_utility_proposing(&m->p->ul);
+    if (c->cover != NULL) {
+        bool proposing = qn_utility_proposing(ul);
+        c->cover->row[COVERAGE_LEFT_OPEN] += finishes && proposing;
+        c->cover->row[COVERAGE_SEAT_DROPPED] +=
+            seat && !proposing && entries == qn_utility_len(ul);
     }
     cluster_check_learned(c, node);
     cluster_check_roles(c, node);

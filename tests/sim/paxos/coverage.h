@@ -62,7 +62,8 @@
     X(SEAT_BUSY, "members: a second order meanwhile is refused")               \
     X(SEAT_REFUSED,                                                            \
       "members: an order that would leave no majority is refused")             \
-    X(SEAT_FORCED, "members: it is forced")
+    X(SEAT_FORCED, "members: it is forced")                                    \
+    X(SEAT_DROPPED, "members: an entry about one that ended is dropped")
 
 enum coverage_row {
 #define X(name, text) COVERAGE_##name,

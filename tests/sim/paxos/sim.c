@@ -163,11 +163,27 @@ static qn_node_t survivor(const struct cluster *c)
     return from;
 }
 
-/** By force, from the longest log. Then it must go on like any other. */
-static void recover(struct sim *s)
+/** The member with the longest log is asked first whether it could go on. One
+ *  that has not heard of the newest epoch, and leads an older one, says no: it
+ *  hears of it when the others say where they are. */
+static bool may_recover(struct sim *s, qn_node_t from)
 {
     struct cluster *c = &s->c;
-    qn_node_t from = survivor(c);
+    if (c->in_memory || qn_onepaxos_needs_force(c->member[from].p)) {
+        return true;
+    }
+    for (qn_node_t i = 0; i < c->nodes; i++) {
+        if (c->member[i].p != NULL) {
+            cluster_say_beat(c, i);
+        }
+    }
+    return false;
+}
+
+/** By force, from the longest log. Then it must go on like any other. */
+static void recover(struct sim *s, qn_node_t from)
+{
+    struct cluster *c = &s->c;
     cluster_recover(c, from);
     for (qn_node_t i = 0; i < c->nodes; i++) {
         if (i != from) {
@@ -189,6 +205,7 @@ static void heal(struct sim *s)
     c->doomed = 0;
     memset(s->paused_until, 0, sizeof s->paused_until);
     qn_time_t until = c->now + (s->lost ? STOP_NS : HEAL_NS);
+    const qn_time_t end = until + HEAL_NS; /* for one that may recover */
     while (!complete(s)) {
         advance(s);
         bool silent = s->lost && c->stopped == 0 && anybody(s);
@@ -212,8 +229,15 @@ static void heal(struct sim *s)
         if (!anybody(s)) {
             return;
         }
-        recover(s);
-        until = c->now + HEAL_NS;
+        qn_node_t from = survivor(c);
+        if (may_recover(s, from)) {
+            recover(s, from);
+            until = c->now + HEAL_NS;
+        } else if (c->now < end) {
+            until = c->now + STOP_NS;
+        } else {
+            cluster_fail(c, "node %u refuses to go on", from);
+        }
     }
 }
 

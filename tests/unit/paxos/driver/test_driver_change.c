@@ -60,6 +60,30 @@ Test(driver_change, any_member_takes_an_order)
     world_end(w);
 }
 
+/* Its vote has ended, and a later one may have begun while that was decided. */
+Test(driver_change, an_order_tells_of_a_later_incarnation)
+{
+    struct world *w = voters(3);
+    const struct qn_driver_change c = world_change(w, 2, false);
+    cr_assert_eq(world_order(w, 1, &c), QN_OK);
+    world_ordered(w, 1, 3);
+    cr_assert_eq(world_status(w, 1).change_error, QN_OK);
+    world_rounds(w, 20);
+    world_lose(w, 2);
+    world_go_on(w);
+    cr_assert_eq(world_order(w, 1, &c), QN_OK, "again");
+    world_ordered(w, 1, 3);
+    cr_assert_eq(world_status(w, 1).change_error, QN_OK, "it has ended");
+    world_restart(w, 2);
+    world_go_on(w);
+    for (qn_node_t at = 0; at < 3; at++) {
+        cr_assert_eq(world_order(w, at, &c), QN_OK);
+        world_ordered(w, at, 3);
+        cr_assert_eq(world_status(w, at).change_error, QN_ESTALE, "%u", at);
+    }
+    world_end(w);
+}
+
 Test(driver_change, an_order_may_be_given_again_and_another_one_waits)
 {
     struct world *w = voters(2);

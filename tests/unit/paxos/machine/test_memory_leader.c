@@ -410,6 +410,22 @@ Test(memory_leader, an_unknown_epoch_is_no_reason_against_force)
     end();
 }
 
+/* What lies in the old ring was decided on a state that is gone. */
+Test(memory_leader, forced_it_copies_no_void_slot_whatever_others_lack)
+{
+    lack();
+    cr_assert_eq(recover(), QN_OK);
+    fx_up(&w.f, JOINER, 40);
+    fx_up(&w.f, 0, 50);
+    fx_beat(&w.f, 0, 1, 1); /* and where it is now cannot be read */
+    hear_of_later();
+    chosen(LATER + 1);
+    ticks(MANY);
+    cr_assert(leads());
+    cr_assert_eq(qn_ring_lo(&w.shared.own), HI + 1);
+    end();
+}
+
 /* It asks each one that comes for the entry. */
 Test(memory_leader, forced_it_asks_for_the_entry_that_it_lacks)
 {

@@ -375,6 +375,68 @@ SEAT(an_order_may_name_the_incarnation)
     cr_assert_eq(fx_status(&w.f).voters, 0x7);
 }
 
+/** Of node 1, to the ballot under way. */
+static struct qn_msg promise_of(void)
+{
+    return (struct qn_msg){.kind = QN_MSG_U_PROMISE,
+                           .epoch = log_of()->len,
+                           .u = {.bal = log_of()->bal}};
+}
+
+/* Its vote would be ended, and the process that has it now would be left. */
+SEAT(a_removal_of_one_that_begins_again_is_dropped_before_it_is_voted_on)
+{
+    cr_assert_eq(fx_seat(&w.f, 2, false, false), QN_OK);
+    fx_tick(&w.f);
+    const struct qn_msg promise = promise_of();
+    fx_up(&w.f, 2, 77);
+    fx_tick(&w.f);
+    cr_assert_not(fx_status(&w.f).changing);
+    cr_assert_eq(fx_status(&w.f).changed, QN_ESTALE);
+    cr_assert_not(qn_utility_proposing(log_of()));
+    fx_recv(&w.f, 1, &promise);
+    cr_assert_eq(fx_count(&w.f, QN_MSG_U_ACCEPT), 0, "late");
+    change(2, false);
+    cr_assert_eq(fx_status(&w.f).voters, 0x3);
+    cr_assert_eq(qn_utility_entry(log_of(), 1)->voter_inc, 77);
+}
+
+SEAT(an_addition_of_one_that_ends_is_dropped_before_it_is_voted_on)
+{
+    comes();
+    cr_assert_eq(fx_seat(&w.f, NEW, true, false), QN_OK);
+    fx_tick(&w.f);
+    fx_down(&w.f, NEW);
+    fx_tick(&w.f);
+    cr_assert_eq(fx_status(&w.f).changed, QN_EAGAIN);
+    cr_assert_not(qn_utility_proposing(log_of()));
+}
+
+/* A voter may have voted for it. */
+SEAT(an_entry_that_is_put_to_the_vote_is_waited_for)
+{
+    cr_assert_eq(fx_seat(&w.f, 2, false, false), QN_OK);
+    fx_tick(&w.f);
+    const struct qn_msg promise = promise_of();
+    fx_recv(&w.f, 1, &promise);
+    cr_assert_eq(log_of()->phase, QN_UTILITY_ACCEPT);
+    fx_up(&w.f, 2, 77);
+    fx_tick(&w.f);
+    cr_assert_eq(fx_status(&w.f).changed, QN_EBUSY);
+    const struct qn_msg reject = {
+        .kind = QN_MSG_U_REJECT,
+        .epoch = log_of()->len,
+        .u = {.bal = {.round = 9, .node = 1, .inc = 11}}};
+    fx_recv(&w.f, 1, &reject); /* a new ballot, for the same entry */
+    fx_later(&w.f, QN_S);
+    cr_assert_eq(log_of()->phase, QN_UTILITY_PREPARE);
+    cr_assert_eq(fx_status(&w.f).changed, QN_EBUSY);
+    grants(1);
+    fx_tick(&w.f);
+    cr_assert_eq(fx_status(&w.f).changed, QN_OK);
+    cr_assert_eq(fx_status(&w.f).voters, 0x3);
+}
+
 /* ---- many changes -------------------------------------------------------- */
 
 /** Until nothing is proposed any more. */
