@@ -46,6 +46,7 @@
  *     ADOPT + version          ->      or FAILED + QN_EBUSY: it is ending
  *     FORMAT + version         ->      each
  *     CONFIG + memfd of text   ->
+ *     VOTERS                   ->      as it knows them
  *     START                    ->      that is all
  *                              <-  START  leave; or hang up, and nothing was
  *

@@ -234,7 +234,7 @@ static const struct format formats[QN_CTL_KINDS] = {
                                F(voter_changed, voters, 16, 8, MASK, 0),
                                F(voter_changed, error, 24, 8, RESULT, 0)}},
     [QN_CTL_VOTERS] = {"VOTERS",
-                       TO_SUPERVISOR,
+                       TO_SUPERVISOR | TO_HEIR,
                        0,
                        {F(voters, entries, 4, 4, ANY),
                         F(voters, voters, 8, 8, MASK, 0)}},

@@ -15,7 +15,7 @@ static void print_replica(FILE *to, const struct qn_config *c,
                           const struct qn_place *place)
 {
     char text[QN_PLACE_TEXT_MAX];
-    fprintf(to, "%s replica %u", i == 0 ? ":" : ";", i);
+    fprintf(to, " replica %u", i);
     if (l->own_port[i] != 0) {
         fprintf(to, " on port %u", l->own_port[i]);
     } else if (l->own[i] >= 0) {
@@ -36,20 +36,24 @@ static void print_try(FILE *to, const struct qn_config *c, uint32_t port)
     }
 }
 
-void qn_startup_banner_print(FILE *to, const struct qn_config *c,
-                             const struct qn_listen *l,
-                             const struct qn_place *place, uint32_t adopted)
+void qn_startup_banner_print(FILE *to, const struct qn_startup_banner *b)
 {
     char shown[QN_LISTEN_SHOWN_MAX];
-    fprintf(to, "quoind is ready on %s", qn_listen_shown(c, l->port, shown));
-    for (qn_node_t i = 0; i < c->replicas; i++) {
-        print_replica(to, c, l, i, &place[i]);
+    const uint32_t port = b->listen->port;
+    const char *before = ":";
+    fprintf(to, "quoind is ready on %s",
+            qn_listen_shown(b->config, port, shown));
+    for (uint64_t m = b->members; m != 0; m &= m - 1, before = ";") {
+        const qn_node_t i = (qn_node_t)__builtin_ctzll(m);
+        fputs(before, to);
+        print_replica(to, b->config, b->listen, i, &b->place[i]);
     }
-    if (adopted > 0) {
-        fprintf(to, "; adopted %u replica%s", adopted, adopted > 1 ? "s" : "");
+    if (b->adopted > 0) {
+        fprintf(to, "; adopted %u replica%s", b->adopted,
+                b->adopted > 1 ? "s" : "");
     }
     fprintf(to, ". Try: ");
-    print_try(to, c, l->port);
+    print_try(to, b->config, port);
     fprintf(to, " set greeting hello\n");
     fflush(to);
 }

@@ -9,10 +9,16 @@
 #include "core/place/place.h"
 #include "kvs/listen/listen.h"
 
-/** Print it, with its newline, and flush. `place` [replicas]; `adopted` of them
- *  had lost their supervisor. */
-void qn_startup_banner_print(FILE *to, const struct qn_config *c,
-                             const struct qn_listen *l,
-                             const struct qn_place *place, uint32_t adopted);
+/** What it says. Pointers are borrowed. */
+struct qn_startup_banner {
+    const struct qn_config *config;
+    const struct qn_listen *listen;
+    const struct qn_place *place; /* [seats] */
+    uint64_t members;             /* mask of seats that are taken */
+    uint32_t adopted;             /* of them, had lost their supervisor */
+};
+
+/** Print it, with its newline, and flush. */
+void qn_startup_banner_print(FILE *to, const struct qn_startup_banner *b);
 
 #endif

@@ -209,14 +209,19 @@ static int connect_to_all(struct qn_supervisor *s)
     return QN_ENOENT;
 }
 
-/* Those that were met have said which group they are, and are of it. */
+/* Those that were met have said which group they are, and are of it; and it can
+ * be upgraded, if that is wanted. */
 static int has_group(struct qn_supervisor *s)
 {
     const struct qn_adoption *a = s->adoption;
     const uint64_t connected = s->machine.orphans.connected;
     if (a->configured &&
         connected << (QN_NODES_MAX - qn_config_seats(&a->config)) != 0) {
-        return QN_OK;
+        return s->opts->upgrade ? qn_supervisor_upgrade_fits(
+                                      s, s->machine.voters_entries != 0
+                                             ? s->machine.voters
+                                             : qn_config_taken(&a->config))
+                                : QN_OK;
     }
     snprintf(s->why, sizeof s->why,
              "cannot adopt the replicas that run there: what they say of their "

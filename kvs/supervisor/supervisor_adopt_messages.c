@@ -74,9 +74,6 @@ static void on_config(struct qn_supervisor *s, qn_node_t from, int fd)
         err = qn_adopt_config_merge(&a->config, s->opts->config, s->why,
                                     sizeof s->why);
     }
-    if (err == QN_OK && s->opts->upgrade) {
-        err = qn_supervisor_upgrade_fits(s, &a->config);
-    }
     if (err == QN_OK) {
         err = qn_commons_map(&s->commons, s->commons_fd,
                              qn_config_seats(&a->config),

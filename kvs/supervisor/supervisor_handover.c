@@ -11,7 +11,7 @@
  *
  *     successor                     supervisor
  *     connect, ADOPT      ->        one successor at a time
- *                         <-        ADOPT, FORMAT..., CONFIG, START
+ *                         <-        ADOPT, FORMAT..., CONFIG, VOTERS, START
  *     fits? else hang up
  *     START               ->        leaves: status 0
  *     its end (pidfd)
@@ -62,6 +62,10 @@ void qn_supervisor_answer_successor(struct qn_supervisor *s)
 {
     const struct qn_control_msg own = {.kind = QN_CTL_ADOPT,
                                        .u.adopt.newest = QN_ADOPT_VERSION};
+    const struct qn_control_msg voters = {
+        .kind = QN_CTL_VOTERS,
+        .u.voters = {.entries = s->machine.voters_entries,
+                     .voters = s->machine.voters}};
     const struct qn_control_msg go = {.kind = QN_CTL_START};
     int err = qn_control_send(s->successor, &own, -1);
     if (!s->successor_speaks) { /* it sees that, and hangs up */
@@ -70,6 +74,7 @@ void qn_supervisor_answer_successor(struct qn_supervisor *s)
     }
     err = err == QN_OK ? qn_adopt_give_formats(s->successor) : err;
     err = err == QN_OK ? say_config(s) : err;
+    err = err == QN_OK ? qn_control_send(s->successor, &voters, -1) : err;
     err = err == QN_OK ? qn_control_send(s->successor, &go, -1) : err;
     hang_up_if(s, err);
 }
@@ -118,14 +123,14 @@ struct succession {
     qn_time_t until; /* ns */
     uint32_t spoken[QN_CTL_FORMATS_MAX];
     uint32_t count;
-    bool whole; /* all is said */
-    bool gone;  /* it has died meanwhile */
+    uint64_t voters; /* mask */
+    bool whole;      /* all is said */
+    bool gone;       /* it has died meanwhile */
 };
 
-int qn_supervisor_upgrade_fits(struct qn_supervisor *s,
-                               const struct qn_config *group)
+int qn_supervisor_upgrade_fits(struct qn_supervisor *s, uint64_t voters)
 {
-    if (group->replicas > 1) {
+    if ((voters & (voters - 1)) != 0) {
         return QN_OK;
     }
     snprintf(s->why, sizeof s->why,
@@ -154,7 +159,14 @@ static int on_options(struct qn_supervisor *s, int fd)
         err = qn_adopt_config_merge(&group, s->opts->config, s->why,
                                     sizeof s->why);
     }
-    return err == QN_OK ? qn_supervisor_upgrade_fits(s, &group) : err;
+    return err;
+}
+
+static int on_whole(struct qn_supervisor *s, struct succession *x)
+{
+    int err = qn_formats_fit(x->spoken, x->count, s->why, sizeof s->why);
+    x->whole = true;
+    return err == QN_OK ? qn_supervisor_upgrade_fits(s, x->voters) : err;
 }
 
 static int on_said(struct qn_supervisor *s, struct succession *x,
@@ -175,9 +187,11 @@ static int on_said(struct qn_supervisor *s, struct succession *x,
         return QN_OK;
     case QN_CTL_CONFIG:
         return on_options(s, fd);
+    case QN_CTL_VOTERS:
+        x->voters = e->u.voters.voters;
+        return QN_OK;
     case QN_CTL_START:
-        x->whole = true;
-        return qn_formats_fit(x->spoken, x->count, s->why, sizeof s->why);
+        return on_whole(s, x);
     default:
         return refuse(s, QN_EBUSY,
                       "the quoind there is not serving just now, or is ending; "

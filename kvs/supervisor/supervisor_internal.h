@@ -222,9 +222,9 @@ void qn_supervisor_adoption_end(struct qn_supervisor *s);
  *  filled: nothing has changed. */
 int qn_supervisor_succeed(struct qn_supervisor *s);
 
-/** Can a group with these options be upgraded? As qn_supervisor_succeed. */
-int qn_supervisor_upgrade_fits(struct qn_supervisor *s,
-                               const struct qn_config *group);
+/** Can a group with these voters (mask) be upgraded? As
+ *  qn_supervisor_succeed. */
+int qn_supervisor_upgrade_fits(struct qn_supervisor *s, uint64_t voters);
 
 /** The other end: a successor has come to the lock, or speaks. */
 void qn_supervisor_successor_turn(struct qn_supervisor *s);

@@ -140,19 +140,24 @@ static void do_progress(const struct qn_supervisor *s, const char *line)
 static void do_announce(const struct qn_supervisor *s)
 {
     struct qn_place place[QN_NODES_MAX];
+    const uint64_t members = qn_supervision_taken(&s->machine);
     const uint32_t adopted = s->machine.adopted;
+    const struct qn_startup_banner banner = {.config = &s->config,
+                                             .listen = &s->listen,
+                                             .place = place,
+                                             .members = members,
+                                             .adopted = adopted};
     for (qn_node_t i = 0; i < qn_config_seats(&s->config); i++) {
         place[i] = s->child[i].place;
     }
-    if (s->config.replicas == 1) {
+    if ((members & (members - 1)) == 0) {
         qn_log(QN_LOG_WARN, "one replica: nothing is replicated");
     }
     if (adopted == 0 && s->budget.said[0] != '\0') {
         qn_log(s->budget.beyond ? QN_LOG_WARN : QN_LOG_INFO, "%s",
                s->budget.said);
     }
-    qn_startup_banner_print(s->opts->ready, &s->config, &s->listen, place,
-                            adopted);
+    qn_startup_banner_print(s->opts->ready, &banner);
 }
 
 static void do_hand_over(struct qn_supervisor *s)

@@ -51,7 +51,7 @@ static struct qn_replica_spec spec_of(const struct qn_supervisor *s,
                                 .tcp_port = s->listen.port,
                                 .own_port = s->listen.own_port[self]};
     b.spin = qn_doorbell_spin_budget(
-        &(struct qn_spin_opts){.nodes = s->config.replicas,
+        &(struct qn_spin_opts){.nodes = (uint32_t)__builtin_popcountll(b.seats),
                                .cores = s->places.count,
                                .quota_milli = s->places.quota_milli});
     b.own_cores = b.spin != 0;

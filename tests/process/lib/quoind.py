@@ -123,10 +123,12 @@ def end_with_parent():
 
 
 class Quoind:
-    def __init__(self, path, replicas=3, args=(), group=False):
+    def __init__(self, path, replicas=3, args=(), group=False, seats=0):
         self.replicas = replicas
+        if seats > 0:
+            args = ["--replicas-max", str(seats), *args]
         self.group = group  # True: a process group of its own
-        self.ports = Ports(1 + replicas)
+        self.ports = Ports(1 + max(replicas, seats))
         self.port = self.ports.first
         self.cmd = [path, "--port", str(self.port), "--replicas",
                     str(replicas), "--enable-debug-command",

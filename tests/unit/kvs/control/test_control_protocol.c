@@ -156,8 +156,10 @@ static const struct sample samples[] = {
      {QN_CTL_VOTER_CHANGED,
       .u.voter_changed = {QN_VOTER_UNKNOWN, UINT32_MAX, UINT32_MAX - 1,
                           UINT64_MAX, INT32_MIN}}},
-    {TO_SUPERVISOR, 0, {QN_CTL_VOTERS, .u.voters = {0, 0}}},
-    {TO_SUPERVISOR, 0, {QN_CTL_VOTERS, .u.voters = {UINT32_MAX, UINT64_MAX}}},
+    {TO_SUPERVISOR | TO_HEIR, 0, {QN_CTL_VOTERS, .u.voters = {0, 0}}},
+    {TO_SUPERVISOR | TO_HEIR,
+     0,
+     {QN_CTL_VOTERS, .u.voters = {UINT32_MAX, UINT64_MAX}}},
 };
 
 static bool has(unsigned mask, unsigned direction)
