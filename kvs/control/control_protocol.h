@@ -331,7 +331,7 @@ enum qn_voter_outcome {
 /** The voters as the sender knows them. More entries are a later state. */
 struct qn_ctl_voters {
     uint32_t entries; /* of the utility log that the sender knows */
-    uint64_t voters;  /* mask: of the next one; not 0 */
+    uint64_t voters;  /* mask: of the next one; 0: it knows no entry */
 };
 
 /** The last message of an order. The sender knows what it says: the voters of

@@ -18,8 +18,9 @@
  *                      after all
  *     lost twice       the member ENDS with QN_EAPPLY: for one slot, or without
  *                      a slot applied in between. So each snapshot is followed
- * by progress, and none is fetched for the same slot again state transfer   the
- * member ENDS with its error has given up
+ *                      by progress, and none is fetched for the same slot again
+ *     state transfer   the member ENDS with its error
+ *     has given up
  *
  *     OK <--> SHORT
  *      |        |

@@ -544,15 +544,20 @@ void qn_driver_lead(struct qn_driver *d, qn_node_t heir, qn_time_t now);
  * A refused one has not begun, and changes nothing. One whose outcome is
  * unknown may still be done: a leader has taken it, or has ended or was
  * replaced before it answered, or has not answered for 5 s. The reason in both
- * cases is what a leader said last: QN_EAGAIN     the newcomer is not in sync
- * yet, does not live, or is not known to the leader; or no other voter leads
- * yet instead of the one that is removed. It was asked for 5 s QN_EBUSY another
- * change is under way at the leader; or that incarnation was removed, and has
- * not ended QN_ENOQUORUM  the living voters would be no majority QN_EPERM fewer
- * followers than min-replicas-to-write would be left QN_ESTALE     the seat has
- * a later incarnation QN_EINVAL     no voter would be left QN_EREMOVED   this
- * node was removed meanwhile QN_ENOTLEADER, QN_ETIMEDOUT  no leader has
- * answered, or the entry has not come, for 5 s
+ * cases is what a leader said last:
+ *
+ *     QN_EAGAIN       the newcomer is not in sync yet, does not live, or is not
+ *                     known to the leader; or no other voter leads yet instead
+ *                     of the one that is removed. It was asked for 5 s
+ *     QN_EBUSY        another change is under way at the leader; or that
+ *                     incarnation was removed, and has not ended
+ *     QN_ENOQUORUM    the living voters would be no majority
+ *     QN_EPERM        fewer followers than min-replicas-to-write would be left
+ *     QN_ESTALE       the seat has a later incarnation
+ *     QN_EINVAL       no voter would be left
+ *     QN_EREMOVED     this node was removed meanwhile
+ *     QN_ENOTLEADER   no leader has answered for 5 s
+ *     QN_ETIMEDOUT    the entry has not come for 5 s
  */
 int qn_driver_change(struct qn_driver *d, const struct qn_driver_change *c,
                      qn_time_t now);

@@ -205,8 +205,8 @@ struct qn_member_opts {
  * @param out   Filled; destroy it.
  * @return QN_OK; QN_EBUSY: another process is this node, or this one is it as
  *         that incarnation or a later one, or this thread is a member already;
- * QN_EINVAL; QN_ENOMEM; QN_EMFILE; QN_EPERM or QN_ECORRUPT: the commons are not
- * those of such a group; QN_ENOSYS: the kernel cannot do it.
+ *         QN_EINVAL; QN_ENOMEM; QN_EMFILE; QN_EPERM or QN_ECORRUPT: the commons
+ *         are not those of such a group; QN_ENOSYS: the kernel cannot do it.
  */
 int qn_member_create(struct qn_member **out, const struct qn_member_opts *o);
 
@@ -308,10 +308,10 @@ void qn_member_drain(struct qn_member *m);
  * @param p  As in qn_member_meet.
  * @return QN_OK; QN_ECORRUPT: it would be this node; QN_ESTALE: that one, or a
  *         later one, is present or was known, and nothing has changed;
- * QN_EAGAIN: it has no lanes for this node's seat yet (`seats`, or
- * qn_member_meet); else as qn_member_meet and qn_driver_up. Then the node is
- * absent, as it was if no former one was present, and it may be tried again.
- *         QN_EINVAL: after qn_member_stop; nothing has changed.
+ *         QN_EAGAIN: it has no lanes for this node's seat yet (`seats`, or
+ *         qn_member_meet); else as qn_member_meet and qn_driver_up. Then the
+ *         node is absent, as it was if no former one was present, and it may be
+ *         tried again. QN_EINVAL: after qn_member_stop; nothing has changed.
  */
 int qn_member_peer_up(struct qn_member *m, const struct qn_member_peer *p);
 

@@ -14,11 +14,13 @@
  *   acquire load   takes over the view that the store carries
  *   streaming store  carries what a seq_cst fence of its node has published;
  *                  release operations of the node carry a view without it,
- * until a seq_cst fence or a read-modify-write of the node release fence  later
- * relaxed stores carry the view of this moment acquire fence  takes over what
- * earlier relaxed loads have found read-modify-write  takes the newest store,
- * and carries what that one carried besides: it continues a release sequence,
- * as nothing else does (C++20; C11 also lets later stores of the same thread)
+ *                  until a seq_cst fence or a read-modify-write of the node
+ *   release fence  later relaxed stores carry the view of this moment
+ *   acquire fence  takes over what earlier relaxed loads have found
+ *   read-modify-write  takes the newest store, and carries what that one
+ *                  carried besides: it continues a release sequence, as nothing
+ *                  else does (C++20; C11 also lets later stores of the same
+ *                  thread)
  *   seq_cst        one more view for all: a seq_cst store enters itself, a
  *                  seq_cst load takes no older store than is entered, a fence
  *                  exchanges: it enters its node's view and takes over all

@@ -48,7 +48,7 @@ size_t qn_library_state_encode(const struct qn_library_state *s, uint8_t *to);
  * @return QN_OK; QN_ECORRUPT: of another version or group, of a wrong length,
  *         or with an entry, a position, an order, a stamp, a session or an
  *         incarnation that cannot be. Those that can be and are false are not
- * found: a later incarnation than there is, say.
+ *         found: a later incarnation than there is, say.
  */
 int qn_library_state_decode(struct qn_library_state *s, uint32_t nodes,
                             struct qn_slice block);
