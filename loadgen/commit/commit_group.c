@@ -91,6 +91,7 @@ static int join(struct seat *s)
     const struct qn_group_opts o = {.name = s->m->name,
                                     .application = "quoin bench commit",
                                     .transport = t->transport,
+                                    .capacity = t->nodes,
                                     .members = t->nodes,
                                     .cells = QN_COMMIT_CELLS,
                                     .log_bytes = (uint64_t)1 << 20,

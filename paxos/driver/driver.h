@@ -261,6 +261,7 @@ struct qn_driver_status {
                          more entries are later ones */
     enum qn_change_state change; /* the last one that was ordered here ... */
     int change_error;            /* ... and why (enum qn_change_state) */
+    uint64_t voting;      /* mask of voters that live and have a whole record */
     uint64_t in_sync;     /* mask of voters with which nothing that was decided
                              is lost, if all others end; none whose state is lost
                              is. Process acceptor: of the leader and the acceptor;
@@ -565,6 +566,17 @@ int qn_driver_change(struct qn_driver *d, const struct qn_driver_change *c,
 /** Mask of the voters of the next entry of the utility log; 0: this node knows
  *  no entry yet. As in the status, by a look. */
 uint64_t qn_driver_voters(const struct qn_driver *d);
+
+/** The last one that was ordered here, as in the status, by a look.
+ *  @param err  NULL, or filled: `change_error`. */
+enum qn_change_state qn_driver_change_state(const struct qn_driver *d,
+                                            int *err);
+
+/** The group's first incarnation writes the vote record with which another
+ *  voter begins: that one has not voted on anything, and was not told yet that
+ *  the group begins. @param record  [bytes] of that voter, writable here. */
+void qn_driver_begin_record(const struct qn_driver *d, void *record,
+                            size_t bytes);
 
 /** This incarnation was removed: it is a member no more, for ever. Submit says
  *  QN_EREMOVED; whether what was submitted before is applied by the others is

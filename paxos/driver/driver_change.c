@@ -30,6 +30,14 @@ uint64_t qn_driver_voters(const struct qn_driver *d)
     return qn_utility_voters(qn_onepaxos_utility(d->machine));
 }
 
+enum qn_change_state qn_driver_change_state(const struct qn_driver *d, int *err)
+{
+    if (err != NULL) {
+        *err = d->order.error;
+    }
+    return d->order.state;
+}
+
 static uint64_t own_incarnation(const struct qn_driver *d)
 {
     return d->peer[d->o.self].incarnation.inc;

@@ -388,6 +388,22 @@ uint64_t qn_driver_in_sync(const struct qn_driver *d, uint64_t voters)
     return roles & ~lost;
 }
 
+static uint64_t voting(const struct qn_driver *d, uint64_t voters)
+{
+    uint64_t mask = 0;
+    for (; voters != 0; voters &= voters - 1) {
+        qn_node_t i = (qn_node_t)__builtin_ctzll(voters);
+        const struct qn_outbox_state *s =
+            i == d->o.self ? d->o.state : d->peer[i].state;
+        /* acquire <- release in qn_driver_persist. */
+        if (qn_driver_lives(d, i) && s != NULL &&
+            qn_load(&s->voted, QN_ACQUIRE) != UINT64_MAX) {
+            mask |= qn_driver_bit(i);
+        }
+    }
+    return mask;
+}
+
 void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out)
 {
     struct qn_onepaxos_status st;
@@ -404,6 +420,7 @@ void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out)
         .voters = st.voters,
         .entries = st.ul_len,
         .is_voter = (st.voters & qn_driver_bit(d->o.self)) != 0,
+        .voting = voting(d, st.voters),
         .in_sync = qn_driver_in_sync(
             d, QN_MUTANT(SYNC_NON_VOTER) ? qn_driver_group(d) : st.voters),
         .lost_states = qn_driver_lost_states(d),

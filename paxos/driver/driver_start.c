@@ -110,12 +110,18 @@ static uint64_t voted(const struct qn_driver *d, const struct survived *s)
 }
 
 /* Entry 0, so that a later incarnation knows the first leader. */
-static void record_begin(struct qn_driver *d, const struct survived *s)
+void qn_driver_begin_record(const struct qn_driver *d, void *record,
+                            size_t bytes)
 {
     const struct qn_vote none = {.index = 1};
+    QN_ASSERT(d->o.first);
+    qn_vote_record_renew(record, bytes, &none, qn_onepaxos_utility(d->machine));
+}
+
+static void record_begin(struct qn_driver *d, const struct survived *s)
+{
     if (!s->later && d->o.vote_record != NULL) {
-        qn_vote_record_renew(d->o.vote_record, d->o.vote_record_bytes, &none,
-                             qn_onepaxos_utility(d->machine));
+        qn_driver_begin_record(d, d->o.vote_record, d->o.vote_record_bytes);
     }
 }
 

@@ -22,6 +22,14 @@ static_assert(BODY + 8 * QN_NODES_MAX <= QN_DIALOGUE_BYTES, "BEGIN fits");
 
 /* ---- bytes --------------------------------------------------------------- */
 
+static void put_welcome(uint8_t *b, const struct qn_dialogue_layout *l)
+{
+    qn_put_le(b, l->nodes, 4);
+    qn_put_le(b + 4, l->cells, 4);
+    qn_put_le(b + 8, l->log_bytes, 8);
+    qn_put_le(b + 16, l->command_max, 8);
+}
+
 void qn_dialogue_encode(const struct qn_dialogue_msg *m, uint8_t *bytes)
 {
     uint8_t *b = bytes + BODY;
@@ -41,19 +49,18 @@ void qn_dialogue_encode(const struct qn_dialogue_msg *m, uint8_t *bytes)
         qn_put_le(b + 136, m->hello.formats, 8);
         break;
     case QN_DIALOGUE_WELCOME:
-        qn_put_le(b, m->welcome.nodes, 4);
-        qn_put_le(b + 4, m->welcome.cells, 4);
-        qn_put_le(b + 8, m->welcome.log_bytes, 8);
-        qn_put_le(b + 16, m->welcome.command_max, 8);
+        put_welcome(b, &m->welcome.layout);
+        qn_put_le(b + 24, m->welcome.voters, 8);
         break;
     case QN_DIALOGUE_PEER:
         qn_put_le(b, m->peer.node, 4);
         qn_put_le(b + 4, m->peer.pid, 4);
         qn_put_le(b + 8, m->peer.incarnation, 8);
         qn_put_le(b + 16, m->peer.ended, 1);
+        qn_put_le(b + 17, m->peer.observer, 1);
         break;
     case QN_DIALOGUE_DONE:
-        qn_put_le(b, m->done.begun, 1);
+        qn_put_le(b, m->done.voters, 8);
         break;
     case QN_DIALOGUE_BEGIN:
         for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
@@ -96,6 +103,7 @@ static bool take_peer(const uint8_t *b, struct qn_dialogue_msg *m)
     m->peer.pid = (uint32_t)qn_get_le(b + 4, 4);
     m->peer.incarnation = qn_get_le(b + 8, 8);
     m->peer.ended = b[16] != 0;
+    m->peer.observer = b[17] != 0;
     return m->peer.node < QN_NODES_MAX && m->peer.incarnation != 0;
 }
 
@@ -113,11 +121,13 @@ static bool take(const uint8_t *b, struct qn_dialogue_msg *m)
         return text(m->hello.application, b, QN_DIALOGUE_NAME) &&
                text(m->hello.transport, b + 64, QN_DIALOGUE_NAME);
     case QN_DIALOGUE_WELCOME:
-        return take_welcome(b, &m->welcome);
+        m->welcome.voters = qn_get_le(b + 24, 8);
+        return take_welcome(b, &m->welcome.layout) &&
+               (m->welcome.voters & ~qn_low_bits(m->welcome.layout.nodes)) == 0;
     case QN_DIALOGUE_PEER:
         return take_peer(b, m);
     case QN_DIALOGUE_DONE:
-        m->done.begun = b[0] != 0;
+        m->done.voters = qn_get_le(b, 8);
         return true;
     case QN_DIALOGUE_BEGIN:
         for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
@@ -131,7 +141,7 @@ static bool take(const uint8_t *b, struct qn_dialogue_msg *m)
 
 static uint32_t fds_of(const struct qn_dialogue_msg *m)
 {
-    return m->kind == QN_DIALOGUE_WELCOME ? 1 + m->welcome.nodes
+    return m->kind == QN_DIALOGUE_WELCOME ? 1 + m->welcome.layout.nodes
            : m->kind == QN_DIALOGUE_PEER  ? 1
                                           : 0;
 }

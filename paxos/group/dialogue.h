@@ -7,15 +7,14 @@
  *
  *     guest                          the member that it has found
  *       HELLO {application, ..}  -->
- *       <--  WELCOME {layout} + descriptors of commons and doorbells
+ *       <--  WELCOME {layout, voters} + descriptors of commons and doorbells
  *            or REFUSE {why}
  *     guest, with a seat             each member
  *       PEER {itself} + outbox   -->   maps it
  *       <--  PEER {..} + outbox        each that the guest may need
- *       <--  DONE {begun}              or REFUSE
- *     the member that founds         all members
- *       BEGIN {incarnations}     -->   when all have come that the group begins
- *                                      with
+ *       <--  DONE {first voters}       or REFUSE
+ *     the member that founds         all that have come
+ *       BEGIN {incarnations}     -->   of the first voters, when they have come
  *
  * A message has QN_DIALOGUE_BYTES, little-endian: magic, version, kind, fields;
  * what no field covers is 0. The head and REFUSE are the same in all versions,
@@ -32,7 +31,7 @@
 #include "core/base/bits.h"
 #include "core/node.h"
 
-#define QN_DIALOGUE_VERSION 1u
+#define QN_DIALOGUE_VERSION 2u
 #define QN_DIALOGUE_BYTES   528u
 #define QN_DIALOGUE_TEXT    160u /* of a refusal, with its zero */
 #define QN_DIALOGUE_NAME    64u  /* of an application, likewise */
@@ -57,7 +56,7 @@ struct qn_dialogue_hello {
 
 /** What the member that founds has chosen for all. */
 struct qn_dialogue_layout {
-    uint32_t nodes; /* 1 .. QN_NODES_MAX */
+    uint32_t nodes; /* seats, 1 .. QN_NODES_MAX */
     uint32_t cells; /* of a lane, a power of two from 16 */
     uint64_t log_bytes, command_max;
 };
@@ -70,15 +69,21 @@ struct qn_dialogue_msg {
             char text[QN_DIALOGUE_TEXT];
         } refuse;
         struct qn_dialogue_hello hello;
-        struct qn_dialogue_layout welcome;
+        struct {
+            struct qn_dialogue_layout layout;
+            uint64_t voters; /* mask: of now; none: the group has not begun, as
+                                far as known there */
+        } welcome;
         struct {
             qn_node_t node;       /* below QN_NODES_MAX */
             uint64_t incarnation; /* not 0 */
             uint32_t pid;         /* of its thread; 0: unknown */
             bool ended;
+            bool observer; /* the group does not begin with it */
         } peer;
         struct {
-            bool begun; /* the group applies commands */
+            uint64_t voters; /* mask: with which the group has begun; none: it
+                                has not */
         } done;
         struct {
             uint64_t incarnation[QN_NODES_MAX]; /* 0: none */

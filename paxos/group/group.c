@@ -25,18 +25,21 @@
 #include "paxos/member/member_formats.h"
 
 enum {
+    CAPACITY = 8, /* unless it is chosen */
     LOOK_TURNS = 32,
     EVENTS = 3 + QN_GROUP_LINKS_MAX + QN_NODES_MAX,
 };
 
 /* ---- begin and end ------------------------------------------------------- */
 
-static void defaults(struct qn_group_opts *o)
+void qn_group_defaults(struct qn_group_opts *o)
 {
     o->proposals = o->proposals != 0 ? o->proposals : 1024;
     o->proposal_bytes =
         o->proposal_bytes != 0 ? o->proposal_bytes : (uint64_t)8 << 20;
     o->barriers = o->barriers != 0 ? o->barriers : 1024;
+    o->members = o->members != 0 ? o->members : 1;
+    o->capacity = o->capacity != 0 ? o->capacity : QN_MAX(o->members, CAPACITY);
 }
 
 static bool printable(const char *s)
@@ -50,12 +53,12 @@ static bool printable(const char *s)
     return len > 0 && len < QN_DIALOGUE_NAME;
 }
 
-static bool serves(const struct qn_group_service *s, uint32_t members)
+bool qn_group_can_serve(const struct qn_group_service *s, uint32_t seats)
 {
     bool gives = s->begin != NULL && s->next != NULL && s->end != NULL &&
                  s->read != NULL && s->finish != NULL && s->install != NULL &&
                  s->abandon != NULL;
-    return s->apply != NULL && (gives || members == 1);
+    return s->apply != NULL && (gives || seats == 1);
 }
 
 static void hello_make(struct qn_group *g)
@@ -132,10 +135,10 @@ int qn_group_join(struct qn_group **out, const struct qn_group_opts *o)
 {
     struct qn_group_opts full = *o;
     struct qn_dialogue_layout l;
-    defaults(&full);
-    if (qn_group_layout(o, &l) != QN_OK || !printable(o->application) ||
+    qn_group_defaults(&full);
+    if (qn_group_layout(&full, &l) != QN_OK || !printable(o->application) ||
         o->name == NULL || strlen(o->name) > QN_RENDEZVOUS_NAME_MAX ||
-        !serves(&o->service, o->members) ||
+        !qn_group_can_serve(&o->service, full.capacity) ||
         (o->feed != NULL && !qn_feed_valid(o->feed))) {
         return QN_EINVAL;
     }
@@ -181,6 +184,7 @@ void qn_group_leave(struct qn_group *g)
     g->turning = true;
     qn_waits_deliver(&g->proposals, 0);
     qn_waits_deliver(&g->barriers, 0);
+    qn_group_change_end(g, false);
     destroy(g);
 }
 
@@ -330,6 +334,7 @@ static int turn(struct qn_group *g, qn_time_t now)
         const qn_time_t look_at = qn_group_ends_turn(g, now);
         at = qn_group_serve_turn(g, now);
         at = QN_MIN(at, look_at);
+        at = QN_MIN(at, qn_group_tell_rest(g, now));
     }
     if (g->step == QN_STEP_FAILED) {
         return g->err;
@@ -358,6 +363,7 @@ int qn_group_turn(struct qn_group *g)
         qn_waits_upto(&g->barriers, UINT64_MAX, QN_EABORTED);
         qn_waits_deliver(&g->proposals, 0);
         qn_waits_deliver(&g->barriers, 0);
+        qn_group_change_end(g, g->err == QN_EREMOVED);
     }
     g->turning = false;
     return said;

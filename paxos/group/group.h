@@ -15,12 +15,15 @@
  *                            any member had shown before
  *     qn_group_leave
  *
- * A group begins when `members` processes have met. Each has a seat, a number
- * below `members`. When a process ends, however it ends, the others go on if a
- * majority lives; the next process that joins takes its seat, and gets the
- * state from another member. No process is special afterwards: the first one
- * may end, too. When the last has ended, so has the group, and the name is
- * free.
+ * A group has seats, `capacity` of them. It begins when `members` processes
+ * have met, by default with the first one alone; each has a seat, and votes.
+ * A process that joins later gets the state from another member. If a voter has
+ * ended it takes that one's seat, and its vote; else a vacant seat, and becomes
+ * a voter as soon as it has all (unless it is an observer). When a process
+ * ends, however it ends, the others go on if a majority of the voters lives.
+ * qn_group_change makes voters, and removes members. No process is special
+ * afterwards: the first one may end, too. When the last has ended, so has the
+ * group, and the name is free.
  *
  * State. A member begins with the empty state. `apply` changes it, in all
  * members alike: from the command's bytes and what stands beside them, nothing
@@ -38,8 +41,8 @@
  * child each call returns QN_EPERM, and leave does nothing.
  *
  * What callbacks may call: `apply` and those of snapshots nothing of the group;
- * `done` may propose, ask for barriers and for the status; `changed` may ask
- * for the status. None may leave, block or jump out.
+ * `done` may propose, ask for barriers, changes and for the status; `changed`
+ * may ask for the status. None may leave, block or jump out.
  */
 
 #include <stdbool.h>
@@ -73,7 +76,7 @@ struct qn_group_command {
 
 /** What the group replicates. Called from inside qn_group_turn, in its thread.
  *  apply, begin, next, end, read, finish, install and abandon are needed with
- *  more than one member. */
+ *  more than one seat. */
 struct qn_group_service {
     /** @param result  What the proposal's callback gets at the member that has
      *  proposed it; 0 at first.
@@ -121,8 +124,10 @@ struct qn_group_opts {
     uint64_t version;        /* processes of another one are refused */
     const struct qn_transport *transport; /* kept (transports/registry.h) */
     /* The process that founds the group chooses these for all: */
-    uint32_t members;     /* with which it begins; 1 .. QN_GROUP_MEMBERS_MAX; no
-                             default */
+    uint32_t capacity;    /* seats; up to QN_GROUP_MEMBERS_MAX; 8, or as many as
+                             the next */
+    uint32_t members;     /* with which it begins, itself among them; up to
+                             `capacity`; 1 */
     uint32_t cells;       /* of 64 bytes, of the lane between two members; a
                              power of two; 1024 */
     uint64_t log_bytes;   /* kept for members that lag, in the memory of each;
@@ -132,6 +137,8 @@ struct qn_group_opts {
     uint32_t proposals;      /* under way at once; 1024 */
     uint64_t proposal_bytes; /* of them, one may be longer; 8 MiB */
     uint32_t barriers;       /* at once; 1024 */
+    bool observer; /* it serves, reads and proposes, and does not vote unless it
+                      is ordered to. (The process that founds does) */
     bool robust_list; /* the thread of the first turn locks no robust mutexes
                          (PTHREAD_MUTEX_ROBUST): its death is seen by their
                          list, before the memory of the process is freed */
@@ -171,8 +178,11 @@ struct qn_group_status {
     int err; /* of QN_GROUP_ENDED */
     uint32_t seat;
     uint64_t incarnation;
+    uint32_t capacity;
     uint64_t members; /* that live, this one included */
-    uint64_t in_sync; /* with which nothing that was decided is lost */
+    uint64_t voters;  /* whose majority changes the roles and the voters; those
+                         that have ended, too */
+    uint64_t in_sync; /* voters with which nothing that was decided is lost */
     uint32_t leader;
     uint64_t epoch;     /* grows with each change of roles */
     uint64_t failovers; /* that this incarnation has seen */
@@ -192,6 +202,14 @@ struct qn_group_status {
     uint64_t snapshots_given, snapshots_installed;
 };
 
+/** A seat, as of the last turn. */
+struct qn_group_seat {
+    uint64_t incarnation; /* of the member that has it, or had it last, as far
+                             as known here; 0: none */
+    bool lives, votes;
+    uint64_t applied; /* lives: slots <= it are applied there, as it says */
+};
+
 /** Memory, told beforehand; bytes. */
 struct qn_group_needs {
     uint64_t shared;      /* of each member, at most; and once for the group: */
@@ -199,7 +217,8 @@ struct qn_group_needs {
     uint64_t log;         /* private, for the log; */
     uint64_t feed;        /* ... and for the change feed */
     uint64_t mapped;      /* address space in each process */
-    uint32_t descriptors; /* of each process, while no process joins */
+    uint32_t descriptors; /* of each process with all seats taken, while no
+                             process joins */
 };
 
 /**
@@ -215,7 +234,8 @@ struct qn_group_needs {
 int qn_group_join(struct qn_group **out, const struct qn_group_opts *o);
 
 /** End: proposals that are not applied end with QN_EUNKNOWN, barriers with
- *  QN_EABORTED. For the others this is a death that was intended. NULL is
+ *  QN_EABORTED, a change with either. For the others this is a death that was
+ *  intended: it keeps its vote, for the next process of its seat. NULL is
  *  fine. */
 void qn_group_leave(struct qn_group *g);
 
@@ -235,10 +255,11 @@ int qn_group_fd(const struct qn_group *g);
  *         version or transport); QN_ENOSYS: the members, or the kernel, speak
  *         another version; QN_EBUSY: all seats are taken, or `robust_list` and
  *         this thread is a member of another group that way, or has locked a
- *         robust mutex; QN_EMFILE; QN_ENOMEM; QN_EIO; QN_EAPPLY: `apply` has
- *         failed again, after a state was fetched; or an error of the
- *         snapshots' callbacks, of this member or another one, that has come
- *         again for some seconds. QN_EPERM: in a forked child.
+ *         robust mutex; QN_EREMOVED: it was removed (qn_group_change);
+ *         QN_EMFILE; QN_ENOMEM; QN_EIO; QN_EAPPLY: `apply` has failed again,
+ *         after a state was fetched; or an error of the snapshots' callbacks,
+ *         of this member or another one, that has come again for some seconds.
+ *         QN_EPERM: in a forked child.
  */
 int qn_group_turn(struct qn_group *g);
 
@@ -275,10 +296,54 @@ int qn_group_propose(struct qn_group *g, const void *bytes, size_t len,
 int qn_group_barrier(struct qn_group *g, uint64_t timeout, qn_group_done *done,
                      void *ctx);
 
-/** Why the last propose or barrier returned QN_EAGAIN. */
+/** What is to be so. */
+struct qn_group_change {
+    uint32_t seat;
+    uint64_t incarnation; /* of its member; 0: the present one, or the last */
+    bool votes;  /* it is a voter; or, if it is one, a member no more */
+    bool forced; /* though less than a majority of the new voters lives */
+};
+
+/**
+ * Change the voters; any member may ask, also about itself. One change is under
+ * way at a time, in all the group. It may be asked again without harm: what is
+ * so already is done.
+ *
+ * A voter that is removed needs not answer: it may have ended, or be stalled;
+ * if it leads, another one leads first. Its process finds it out in a turn,
+ * which returns QN_EREMOVED. Its seat is taken again only when that process has
+ * left. Of a member that does not vote there is nothing to be removed: it lives
+ * on.
+ *
+ * @param c        Copied.
+ * @param timeout  ns, or QN_GROUP_FOREVER: until then it is tried again, where
+ *                 the reason may pass. One attempt takes 5 s at most.
+ * @param done     Its end: QN_OK; QN_EUNKNOWN: it may still be done. Else it
+ *                 has not begun, and changes nothing: QN_EBUSY: another one is
+ *                 under way, or that member was removed and has not ended;
+ *                 QN_ENOQUORUM: less than a majority of the new voters would
+ *                 live; QN_EAGAIN: the newcomer is not in sync, or no other
+ *                 voter can lead; QN_EINVAL: no voter would be left; QN_ESTALE:
+ *                 the seat has another member; QN_ENOTLEADER, QN_ETIMEDOUT: no
+ *                 leader has answered; QN_EABORTED: this member leaves;
+ *                 QN_EREMOVED: it was removed.
+ * @return QN_OK; else nothing has begun and `done` is not called: QN_EINVAL: no
+ *         such seat, or no member ever had it; QN_ENOSYS: a group of one seat;
+ *         QN_EBUSY: another one was asked for here, or inside a callback of the
+ *         service; QN_EAGAIN: this process is not a member yet; QN_EPERM (a
+ *         forked child), or the error that has ended it.
+ */
+int qn_group_change(struct qn_group *g, const struct qn_group_change *c,
+                    uint64_t timeout, qn_group_done *done, void *ctx);
+
+/** Why the last propose, barrier or change returned QN_EAGAIN. */
 enum qn_group_reason qn_group_reason(const struct qn_group *g);
 
 void qn_group_status(const struct qn_group *g, struct qn_group_status *out);
+
+/** @param seat  Below `capacity` of the status; else all is 0. */
+void qn_group_seat(const struct qn_group *g, uint32_t seat,
+                   struct qn_group_seat *out);
 
 /** What a group of these options takes. @return QN_OK; QN_EINVAL. Pure, any
  *  thread. */

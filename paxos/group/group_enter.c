@@ -11,12 +11,19 @@
  *       |  some member says that the group has begun: RUN    |
  *     ASSEMBLE <---------------------------------------------+
  *       |  all have come with which it begins: BEGIN
- *     RUN
+ *     RUN -- members that were stalled are told now
  *
  * The kernel's locks of the seats are the only truth: a guest takes any seat
- * that is vacant, and no member gives one. It tells all that live *after* it
- * has its seat: of two guests, one at least sees the other. So each pair is
- * told, perhaps twice, which does no harm.
+ * that is vacant, and no member gives one. That of a voter that has ended comes
+ * first, for its vote is missing; an observer takes none of those. It tells all
+ * that live *after* it has its seat: of two guests, one at least sees the
+ * other. So each pair is told, perhaps twice, which does no harm.
+ *
+ * Before one of a pair tells the other of itself it has lanes for it. So each
+ * that has been told can be met, and the newcomer meets those that have
+ * answered. A member that has not is not there for it, if it has no lanes to
+ * this seat from a former process; it is told as soon as it goes on, and
+ * answers.
  *
  * A guest that has met no member that runs belongs to a group that has not
  * begun. If the process that founds it ends, the attempt is void: each guest
@@ -40,6 +47,7 @@
 #define LISTED                                                                 \
     "this thread has locked a robust mutex, or is a member of another group"
 #define RETRY   (2 * QN_MS)
+#define REST    (100 * QN_MS) /* stalled members are told again */
 #define FOUNDER (100 * QN_MS) /* guests that wait look whether it lives */
 #define ANSWER  QN_S /* a member that is silent for so long is stalled */
 
@@ -87,11 +95,11 @@ static bool valid(const struct qn_group_opts *o,
 int qn_group_layout(const struct qn_group_opts *o, struct qn_dialogue_layout *l)
 {
     *l = (struct qn_dialogue_layout){
-        .nodes = o->members,
+        .nodes = o->capacity,
         .cells = o->cells != 0 ? o->cells : 1024,
         .log_bytes = o->log_bytes != 0 ? o->log_bytes : 16 * (uint64_t)MEBI,
         .command_max = o->command_max != 0 ? o->command_max : MEBI};
-    return valid(o, l) ? QN_OK : QN_EINVAL;
+    return valid(o, l) && o->members <= l->nodes ? QN_OK : QN_EINVAL;
 }
 
 /* ---- giving back --------------------------------------------------------- */
@@ -122,7 +130,9 @@ void qn_group_drop(struct qn_group *g)
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
         qn_group_unwatch(g, &g->doorbell_fd[i]);
     }
-    g->founds = g->begun = g->has_begin = false;
+    g->founds = g->has_begin = false;
+    g->first = g->seen = g->untold = 0;
+    g->ordered = QN_ORDERED_NOTHING;
 }
 
 int qn_group_enter_again(struct qn_group *g)
@@ -247,9 +257,13 @@ static int ask(struct qn_group *g, qn_time_t now)
 int qn_group_welcomed(struct qn_group *g, const struct qn_dialogue_layout *l,
                       const int *fds)
 {
-    int err = valid(&g->o, l) ? qn_commons_map(&g->commons, fds[0], l->nodes,
-                                               device_bytes(g, l))
-                              : QN_ECORRUPT;
+    int err = valid(&g->o, l) ? QN_OK : QN_ECORRUPT;
+    if (err == QN_OK && !qn_group_can_serve(&g->o.service, l->nodes)) {
+        err = QN_EINVAL;
+    }
+    if (err == QN_OK) {
+        err = qn_commons_map(&g->commons, fds[0], l->nodes, device_bytes(g, l));
+    }
     if (err != QN_OK) {
         for (uint32_t i = 0; i <= l->nodes; i++) {
             close(fds[i]);
@@ -267,26 +281,37 @@ int qn_group_welcomed(struct qn_group *g, const struct qn_dialogue_layout *l,
 
 /* ---- a seat -------------------------------------------------------------- */
 
-/* Those that had a process first: their votes are missing. */
+static bool had_process(const struct qn_group *g, qn_node_t seat)
+{
+    uint64_t inc;
+    pid_t tid;
+    (void)qn_liveness_incarnation(g->commons, seat, &inc, &tid);
+    return inc != 0;
+}
+
+/* The first vacant one of these seats. */
+static int take_one(struct qn_group *g, uint64_t seats)
+{
+    int err = QN_EBUSY;
+    for (; err == QN_EBUSY && seats != 0; seats &= seats - 1) {
+        g->self = (qn_node_t)__builtin_ctzll(seats);
+        err = qn_rendezvous_seat(g->rendezvous, g->self);
+    }
+    return err;
+}
+
+/* Those of voters first: their votes are missing. Then those that had a
+ * process: members have lanes to them. */
 static int take_vacant(struct qn_group *g)
 {
-    for (int had = 1; had >= 0; had--) {
-        for (qn_node_t i = 0; i < g->layout.nodes; i++) {
-            uint64_t inc;
-            pid_t tid;
-            (void)qn_liveness_incarnation(g->commons, i, &inc, &tid);
-            int err = (inc != 0) == (had != 0)
-                          ? qn_rendezvous_seat(g->rendezvous, i)
-                          : QN_EBUSY;
-            if (err == QN_OK) {
-                g->self = i;
-            }
-            if (err != QN_EBUSY) {
-                return err;
-            }
-        }
+    const uint64_t others = qn_low_bits(g->layout.nodes) & ~g->seen;
+    uint64_t had = 0;
+    for (qn_node_t i = 0; i < g->layout.nodes; i++) {
+        had |= (uint64_t)had_process(g, i) << i;
     }
-    return QN_EBUSY;
+    int err = g->o.observer ? QN_EBUSY : take_one(g, g->seen);
+    err = err == QN_EBUSY ? take_one(g, others & had) : err;
+    return err == QN_EBUSY ? take_one(g, others & ~had) : err;
 }
 
 static int sit(struct qn_group *g, qn_time_t now)
@@ -354,19 +379,39 @@ static uint64_t unanswered(const struct qn_group *g)
     return nodes;
 }
 
-static int meet(struct qn_group *g, qn_time_t now)
+static void tell_untold(struct qn_group *g, qn_time_t now)
 {
     for (uint64_t s = g->untold; s != 0; s &= s - 1) {
         qn_node_t i = (qn_node_t)__builtin_ctzll(s);
         if (tell(g, i, now)) {
             g->untold &= ~(UINT64_C(1) << i);
         }
+        if (g->step == QN_STEP_FAILED) {
+            return;
+        }
+    }
+}
+
+qn_time_t qn_group_tell_rest(struct qn_group *g, qn_time_t now)
+{
+    if (g->untold != 0 && now >= g->retry_at) {
+        tell_untold(g, now);
+        g->retry_at = now + REST;
+    }
+    return g->untold != 0 ? g->retry_at : QN_TIME_NEVER;
+}
+
+static int meet(struct qn_group *g, qn_time_t now)
+{
+    tell_untold(g, now);
+    if (g->step == QN_STEP_FAILED) {
+        return g->err;
     }
     g->retry_at = g->untold != 0 ? now + RETRY : g->deadline;
     if ((g->untold | unanswered(g)) != 0 && now < g->deadline) {
         return QN_OK;
     }
-    if (g->begun && !g->has_begin) {
+    if (g->first != 0 && !g->has_begin) {
         return qn_group_start_later(g);
     }
     g->step = QN_STEP_ASSEMBLE;
@@ -388,7 +433,8 @@ static bool founder_ended(struct qn_group *g)
 static int assemble(struct qn_group *g, qn_time_t now)
 {
     if (!g->founds && !g->has_begin && founder_ended(g) && !g->has_begin) {
-        return g->begun ? qn_group_start_later(g) : qn_group_enter_again(g);
+        return g->first != 0 ? qn_group_start_later(g)
+                             : qn_group_enter_again(g);
     }
     g->retry_at = g->has_begin ? now + RETRY
                   : g->founds  ? QN_TIME_NEVER

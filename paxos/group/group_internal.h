@@ -65,6 +65,25 @@ struct qn_group_link {
 struct qn_group_known {
     struct qn_member_peer peer; /* its fd is owned */
     bool ended;
+    bool observer;
+    bool seated; /* it has said so itself, so it has lanes for this one */
+};
+
+/** What the driver was ordered last, if its outcome was not taken yet. */
+enum qn_group_ordered {
+    QN_ORDERED_NOTHING,
+    QN_ORDERED_VOTE,
+    QN_ORDERED_CHANGE
+};
+
+/** A change of the voters, as the host has asked (qn_group_change). */
+struct qn_group_order {
+    bool open;
+    bool begun; /* its outcome was unknown once */
+    struct qn_driver_change change;
+    qn_time_t deadline, again_at;
+    qn_group_done *done;
+    void *ctx;
 };
 
 struct qn_group {
@@ -89,16 +108,19 @@ struct qn_group {
     struct qn_rendezvous *rendezvous;
     uint64_t skip;     /* seats not to ask */
     qn_node_t contact; /* the one that is asked */
-    uint64_t untold;   /* MEET: seats not told of this member */
+    uint64_t untold;   /* from MEET on: seats not told of this member */
 
     struct qn_dialogue_layout layout;
     int commons_fd; /* -1 */
     struct qn_commons *commons;
     int doorbell_fd[QN_NODES_MAX]; /* [layout.nodes]; -1 */
     bool founds;
-    bool begun; /* the group has: */
+    uint64_t first; /* mask: voters with which the group has begun; 0: as far as
+                       known here it has not */
+    uint64_t seen;  /* voters, as the member that was asked has said */
     bool has_begin;
-    uint64_t begin[QN_NODES_MAX]; /* has_begin: the first incarnations */
+    uint64_t begin[QN_NODES_MAX]; /* has_begin: the first incarnations; 0: of a
+                                     seat that is vacant then */
 
     struct qn_group_link link[QN_GROUP_LINKS_MAX];
     uint32_t links; /* open ones */
@@ -120,8 +142,11 @@ struct qn_group {
     qn_time_t ends_at;        /* unwatched: when to look */
     enum qn_group_reason reason;
     uint64_t commands;
-    uint64_t failovers, members, epoch; /* as `changed` has told */
+    uint64_t failovers, members, epoch, voters; /* as `changed` has told */
     enum qn_group_phase phase;
+    struct qn_group_order order;
+    enum qn_group_ordered ordered;
+    qn_time_t vote_at; /* it asks for its vote then */
 };
 
 /* ---- group.c ------------------------------------------------------------- */
@@ -131,6 +156,12 @@ int qn_group_fail(struct qn_group *g, int err, const char *why);
 
 /** A turn is due now, though the last one has armed. */
 void qn_group_kick(struct qn_group *g);
+
+/** What is 0 gets its default. */
+void qn_group_defaults(struct qn_group_opts *o);
+
+/** A service that a group of so many seats can have. */
+bool qn_group_can_serve(const struct qn_group_service *s, uint32_t seats);
 
 /** Watch a descriptor. @return QN_OK; QN_ENOMEM. */
 int qn_group_watch(struct qn_group *g, int fd, uint32_t what);
@@ -145,6 +176,10 @@ void qn_group_part(struct qn_group *g);
 /* ---- group_enter.c: from the name to a seat ------------------------------ */
 
 int qn_group_enter_turn(struct qn_group *g, qn_time_t now);
+
+/** Members that were not told of this one are told now, it runs. @return when
+ *  to come again. */
+qn_time_t qn_group_tell_rest(struct qn_group *g, qn_time_t now);
 
 /** Everything of the attempt is given back; a next one begins. */
 int qn_group_enter_again(struct qn_group *g);
@@ -188,10 +223,11 @@ void qn_group_links_close_ours(struct qn_group *g);
 /* ---- group_start.c: from the peers to a member that runs ----------------- */
 
 int qn_group_member_make(struct qn_group *g);
-/** An incarnation; p->fd is taken. @return QN_OK, also if it was known; else as
- *  qn_member_peer_up; QN_EDQUOT: too many. */
-int qn_group_acquaint(struct qn_group *g, const struct qn_member_peer *p,
-                      bool ended);
+/** An incarnation; its fd is taken. @return QN_OK, also if it was known; else
+ * as qn_member_peer_up; QN_EDQUOT: too many. */
+int qn_group_acquaint(struct qn_group *g, const struct qn_group_known *like);
+/** Mask of the seats in `begin`. */
+uint64_t qn_group_first(const struct qn_group *g);
 /** The group begins with this incarnation, among others, if all are there. */
 int qn_group_assemble_turn(struct qn_group *g);
 /** The group has begun before. */
@@ -219,5 +255,20 @@ struct qn_service qn_group_driver_service(struct qn_group *g);
 struct qn_member_state qn_group_member_state(struct qn_group *g);
 /** @return when the next one is due. */
 qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now);
+
+/** @return QN_OK: the host may ask for something. */
+int qn_group_may_ask(const struct qn_group *g);
+qn_time_t qn_group_deadline(uint64_t timeout);
+
+/* ---- group_change.c: orders to change the voters ------------------------- */
+
+/** Give orders to the driver, and tell of their ends. Not inside its turn.
+ *  @return when to come again, unless the driver says so before. */
+qn_time_t qn_group_change_turn(struct qn_group *g, qn_time_t now);
+/** The driver has an outcome that was not taken yet. */
+bool qn_group_change_told(const struct qn_group *g);
+/** This process is no member any more. @param removed  Because its seat has
+ *  lost its vote. */
+void qn_group_change_end(struct qn_group *g, bool removed);
 
 #endif

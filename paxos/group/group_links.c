@@ -47,9 +47,9 @@ void qn_group_link_close(struct qn_group *g, struct qn_group_link *l)
     if (l->fd < 0) {
         return;
     }
-    if (l->ours && l->waits && g->step == QN_STEP_MEET) {
+    if (l->ours && l->waits) {
         g->untold |= UINT64_C(1) << l->node; /* it may live and be told again */
-        g->retry_at = 0;
+        g->retry_at = g->step == QN_STEP_MEET ? 0 : g->retry_at;
     }
     qn_group_unwatch(g, &l->fd);
     g->links--;
@@ -83,7 +83,8 @@ qn_time_t qn_group_links_turn(struct qn_group *g, qn_time_t now)
     qn_time_t at = QN_TIME_NEVER;
     for (uint32_t i = 0; g->links > 0 && i < QN_GROUP_LINKS_MAX; i++) {
         struct qn_group_link *l = &g->link[i];
-        const bool waits = g->step != QN_STEP_RUN && l->node < QN_NODES_MAX;
+        const bool waits =
+            l->waits || (g->step != QN_STEP_RUN && l->node < QN_NODES_MAX);
         if (l->fd < 0 || waits) {
             continue;
         }
@@ -115,7 +116,7 @@ void qn_group_links_begin(struct qn_group *g)
 void qn_group_links_close_ours(struct qn_group *g)
 {
     for (uint32_t i = 0; i < QN_GROUP_LINKS_MAX; i++) {
-        if (g->link[i].fd >= 0 && g->link[i].ours) {
+        if (g->link[i].fd >= 0 && g->link[i].ours && !g->link[i].waits) {
             qn_group_link_close(g, &g->link[i]);
         }
     }
@@ -146,12 +147,19 @@ static bool say_self(struct qn_group *g, struct qn_group_link *l)
                                         .incarnation = g->incarnation,
                                         .pid = (int)gettid(),
                                         .fd = qn_member_outbox_fd(g->member)};
-    return say_peer(g, l, &self, false);
+    struct qn_dialogue_msg m = peer_msg(&self, false);
+    m.peer.observer = g->o.observer && !g->founds;
+    return qn_group_link_say(g, l, &m, &self.fd, 1);
 }
 
 bool qn_group_link_introduce(struct qn_group *g, struct qn_group_link *l)
 {
     QN_ASSERT(l->ours && l->node < QN_NODES_MAX);
+    int err = qn_member_seat(g->member, l->node);
+    if (err != QN_OK) {
+        (void)qn_group_fail(g, err, "no memory for lanes to a member");
+        return false;
+    }
     l->introduced = l->waits = true;
     return say_self(g, l);
 }
@@ -205,7 +213,7 @@ static void tell_known(struct qn_group *g, struct qn_group_link *l)
 static void answer(struct qn_group *g, struct qn_group_link *l)
 {
     const struct qn_dialogue_msg done = {.kind = QN_DIALOGUE_DONE,
-                                         .done = {.begun = g->begun}};
+                                         .done = {.voters = g->first}};
     struct telling t = {g, l};
     bool there = say_self(g, l);
     if (there && g->has_begin && g->begin[l->node] == l->incarnation) {
@@ -226,11 +234,17 @@ static void answer(struct qn_group *g, struct qn_group_link *l)
 
 /* ---- what is heard ------------------------------------------------------- */
 
+static uint64_t voters(const struct qn_group *g)
+{
+    return g->driver != NULL ? qn_driver_voters(g->driver) : g->first;
+}
+
 static void on_hello(struct qn_group *g, struct qn_group_link *l,
                      const struct qn_dialogue_hello *hello)
 {
-    const struct qn_dialogue_msg m = {.kind = QN_DIALOGUE_WELCOME,
-                                      .welcome = g->layout};
+    const struct qn_dialogue_msg m = {
+        .kind = QN_DIALOGUE_WELCOME,
+        .welcome = {.layout = g->layout, .voters = voters(g)}};
     int fds[FDS_MOST] = {g->commons_fd};
     char why[QN_DIALOGUE_TEXT];
     int err = qn_dialogue_check(&g->hello, hello, why);
@@ -255,7 +269,15 @@ static void on_peer(struct qn_group *g, struct qn_group_link *l,
     if (err != QN_OK) {
         close(fd);
     } else {
-        err = qn_group_acquaint(g, &p, m->peer.ended);
+        const struct qn_group_known k = {.peer = p,
+                                         .ended = m->peer.ended,
+                                         .observer = m->peer.observer,
+                                         .seated =
+                                             !l->ours || l->node == p.node};
+        err = qn_group_acquaint(g, &k);
+    }
+    if (err == QN_OK && !l->ours && g->driver == NULL) {
+        err = qn_member_seat(g->member, p.node); /* before it is answered */
     }
     if (l->ours) {
         return; /* one that cannot be met is met when it introduces itself */
@@ -273,7 +295,8 @@ static void on_begin(struct qn_group *g, const struct qn_dialogue_msg *m)
 {
     if (!g->has_begin && g->step < QN_STEP_RUN) {
         memcpy(g->begin, m->begin.incarnation, sizeof g->begin);
-        g->has_begin = g->begun = true;
+        g->has_begin = true;
+        g->first = qn_group_first(g);
         qn_group_links_begin(g); /* the one that founds may have ended */
     }
 }
@@ -284,7 +307,7 @@ static void on_refuse(struct qn_group *g, struct qn_group_link *l,
     if (g->step <= QN_STEP_MEET) {
         (void)qn_group_fail(g, m->refuse.err, m->refuse.text);
     } else {
-        qn_group_link_close(g, l);
+        qn_group_link_close(g, l); /* it is told again */
     }
 }
 
@@ -309,20 +332,21 @@ static void on_message(struct qn_group *g, struct qn_group_link *l,
         break;
     case QN_DIALOGUE_WELCOME:
         if (g->step == QN_STEP_ASK && l->ours) {
-            int err = qn_group_welcomed(g, &m->welcome, fds);
+            int err = qn_group_welcomed(g, &m->welcome.layout, fds);
+            g->seen = m->welcome.voters;
             if (err != QN_OK) {
                 (void)qn_group_fail(g, err, "the commons cannot be mapped");
             }
             return;
         }
-        for (uint32_t i = 0; i <= m->welcome.nodes; i++) {
+        for (uint32_t i = 0; i <= m->welcome.layout.nodes; i++) {
             close(fds[i]);
         }
         break;
     case QN_DIALOGUE_DONE:
         if (l->ours && l->introduced) {
             l->waits = false;
-            g->begun = g->begun || m->done.begun;
+            g->first = g->first != 0 ? g->first : m->done.voters;
             return;
         }
         break;

@@ -11,7 +11,9 @@ enum { DESCRIPTORS = 5 };
 int qn_group_needs(const struct qn_group_opts *o, struct qn_group_needs *out)
 {
     struct qn_dialogue_layout l;
-    int err = qn_group_layout(o, &l);
+    struct qn_group_opts full = *o;
+    qn_group_defaults(&full);
+    int err = qn_group_layout(&full, &l);
     if (err == QN_OK && o->feed != NULL && !qn_feed_valid(o->feed)) {
         err = QN_EINVAL;
     }

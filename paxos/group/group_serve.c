@@ -221,11 +221,13 @@ static void serve_when_reached(struct qn_group *g)
 static void tell_changes(struct qn_group *g, qn_time_t now)
 {
     const uint64_t members = qn_member_peers(g->member);
+    const uint64_t voters = qn_driver_voters(g->driver);
     const uint64_t epoch = qn_member_epoch(g->member);
     const enum qn_group_phase phase =
         g->serving ? QN_GROUP_SERVING : QN_GROUP_SYNCING;
     struct qn_driver_status st;
-    if (members == g->members && epoch == g->epoch && phase == g->phase) {
+    if (members == g->members && voters == g->voters && epoch == g->epoch &&
+        phase == g->phase) {
         return;
     }
     if (epoch != g->epoch) {
@@ -236,6 +238,7 @@ static void tell_changes(struct qn_group *g, qn_time_t now)
         g->failovers = st.failovers;
     }
     g->members = members;
+    g->voters = voters;
     g->epoch = epoch;
     g->phase = phase;
     if (g->o.service.changed != NULL) {
@@ -278,8 +281,16 @@ qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now)
     serve_when_reached(g);
     qn_waits_deliver(&g->proposals, now);
     qn_waits_deliver(&g->barriers, now);
+    at = QN_MIN(at, qn_group_change_turn(g, now));
+    const bool removed = qn_driver_removed(g->driver);
     g->applying = true; /* what the flush decides it may apply */
     (void)qn_driver_flush(g->driver, now);
+    if (removed) { /* its record was written, if it was to be */
+        g->applying = false;
+        (void)qn_group_fail(g, QN_EREMOVED,
+                            "this member was removed from the group");
+        return QN_TIME_NEVER;
+    }
     serve_no_lost_state(g);
     at = QN_MIN(at, qn_member_turn_end(g->member, now));
     tell_changes(g, now);
@@ -290,7 +301,9 @@ qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now)
     at = QN_MIN(at, qn_driver_deadline(g->driver));
     at = QN_MIN(at, qn_waits_next(&g->proposals));
     at = QN_MIN(at, qn_waits_next(&g->barriers));
-    return g->barriers_new != 0 ? now : at;
+    const bool again = g->barriers_new != 0 || qn_group_change_told(g) ||
+                       qn_driver_removed(g->driver);
+    return again ? now : at;
 }
 
 /* ---- what the host asks -------------------------------------------------- */
@@ -301,8 +314,7 @@ static int refused(struct qn_group *g, enum qn_group_reason why)
     return QN_EAGAIN;
 }
 
-/* @return QN_OK: it may ask. */
-static int check(struct qn_group *g)
+int qn_group_may_ask(const struct qn_group *g)
 {
     if (!qn_fork_mark_is_own(&g->own)) {
         return QN_EPERM;
@@ -310,13 +322,17 @@ static int check(struct qn_group *g)
     if (g->step == QN_STEP_FAILED) {
         return g->err;
     }
-    if (g->applying) {
-        return QN_EBUSY;
-    }
-    return g->serving ? QN_OK : refused(g, QN_GROUP_JOINS);
+    return g->applying ? QN_EBUSY : QN_OK;
 }
 
-static qn_time_t deadline_of(uint64_t timeout)
+/* @return QN_OK: it may ask. */
+static int check(struct qn_group *g)
+{
+    int err = qn_group_may_ask(g);
+    return err == QN_OK && !g->serving ? refused(g, QN_GROUP_JOINS) : err;
+}
+
+qn_time_t qn_group_deadline(uint64_t timeout)
 {
     if (timeout == QN_GROUP_FOREVER) {
         return QN_TIME_NEVER;
@@ -360,7 +376,7 @@ int qn_group_propose(struct qn_group *g, const void *bytes, size_t len,
         return err;
     }
     const struct qn_wait w = {.number = seq,
-                              .deadline = deadline_of(timeout),
+                              .deadline = qn_group_deadline(timeout),
                               .bytes = len,
                               .done = done,
                               .ctx = ctx};
@@ -381,7 +397,7 @@ int qn_group_barrier(struct qn_group *g, uint64_t timeout, qn_group_done *done,
         return err;
     }
     const struct qn_wait w = {.number = UINT64_MAX, /* until the next look */
-                              .deadline = deadline_of(timeout),
+                              .deadline = qn_group_deadline(timeout),
                               .done = done,
                               .ctx = ctx};
     qn_waits_add(&g->barriers, &w);
@@ -405,10 +421,10 @@ static uint32_t count(uint64_t mask)
 
 /* A majority must live that changes the roles, and one of those with which
  * nothing is lost. */
-static uint32_t survived(uint32_t voters, uint64_t living, uint64_t in_sync)
+static uint32_t survived(uint64_t voters, uint64_t voting, uint64_t in_sync)
 {
-    const uint32_t needed = voters / 2 + 1;
-    const uint32_t votes = count(living) > needed ? count(living) - needed : 0;
+    const uint32_t needed = count(voters) / 2 + 1;
+    const uint32_t votes = count(voting) > needed ? count(voting) - needed : 0;
     const uint32_t copies = count(in_sync) > 1 ? count(in_sync) - 1 : 0;
     return QN_MIN(votes, copies);
 }
@@ -423,12 +439,14 @@ static void status_of_member(const struct qn_group *g,
     out->phase = g->serving ? QN_GROUP_SERVING : QN_GROUP_SYNCING;
     out->seat = g->self;
     out->incarnation = g->incarnation;
+    out->capacity = g->layout.nodes;
     out->members = d.alive;
+    out->voters = d.voters;
     out->in_sync = d.in_sync;
     out->leader = d.leader;
     out->epoch = d.epoch;
     out->failovers = d.failovers;
-    out->deaths = survived(g->layout.nodes, d.alive, d.in_sync);
+    out->deaths = survived(d.voters, d.voting, d.in_sync);
     out->halted = qn_driver_halted(g->driver);
     out->applied = d.applied;
     out->decided = d.decided_hi;
@@ -453,4 +471,26 @@ void qn_group_status(const struct qn_group *g, struct qn_group_status *out)
     } else if (g->driver != NULL && qn_fork_mark_is_own(&g->own)) {
         status_of_member(g, out);
     }
+}
+
+void qn_group_seat(const struct qn_group *g, uint32_t seat,
+                   struct qn_group_seat *out)
+{
+    struct qn_member_peer p = {.incarnation = g->incarnation};
+    struct qn_position position = {.applied = 0};
+    *out = (struct qn_group_seat){.incarnation = 0};
+    if (g->driver == NULL || !qn_fork_mark_is_own(&g->own) ||
+        seat >= g->layout.nodes) {
+        return;
+    }
+    out->votes = (qn_driver_voters(g->driver) >> seat & 1) != 0;
+    if (seat == g->self) {
+        out->lives = true;
+        position.applied = qn_driver_applied(g->driver);
+    } else {
+        out->lives = qn_member_peer(g->member, seat, &p) &&
+                     qn_driver_peer_says(g->driver, seat, &position);
+    }
+    out->incarnation = p.incarnation;
+    out->applied = position.applied;
 }

@@ -7,8 +7,11 @@
  * one seat are right: each but the last has ended.
  *
  * The members with which a group begins all name the same incarnations, those
- * of BEGIN: they stand in the first entry of the utility log. One that is not
- * heard of and has ended is named all the same.
+ * of BEGIN: they are its first voters. One that is not heard of and has ended
+ * is named all the same; for each of them the process that founds writes the
+ * vote record with which it begins, so that the next process of its seat has
+ * one. Any other process comes later, also one that was there before BEGIN; and
+ * one that cannot meet each that BEGIN names, with that record.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -80,6 +83,8 @@ int qn_group_member_make(struct qn_group *g)
     const struct qn_member_opts o = {
         .self = g->self,
         .nodes = l->nodes,
+        .seats = UINT64_C(1) << g->self, /* lanes, as others come */
+        .voters = 1,                     /* until it is known */
         .incarnation = g->incarnation,
         .held = !g->o.robust_list,
         .seed = g->incarnation ^ qn_clock_now(),
@@ -96,7 +101,7 @@ int qn_group_member_make(struct qn_group *g)
         .arena_bytes = qn_group_arena_bytes(l),
         .backlog_bytes = l->log_bytes,
         .lag_timeout = QN_S,
-        .min_awaited = (l->nodes - 1) / 2,
+        .min_awaited = QN_FLOW_MINORITY,
         .numa_node = anywhere,
         .topology = "sequential",
         .feed = g->o.feed,
@@ -147,7 +152,7 @@ void qn_group_forget_known(struct qn_group *g)
 static void forget_dead(struct qn_group *g)
 {
     uint32_t n = 0;
-    if (g->step != QN_STEP_ASSEMBLE || g->begun || g->has_begin) {
+    if (g->step != QN_STEP_ASSEMBLE || g->first != 0) {
         return;
     }
     for (uint32_t i = 0; i < g->known_count; i++) {
@@ -162,8 +167,7 @@ static void forget_dead(struct qn_group *g)
 }
 
 /* In the order of incarnations. */
-static int remember(struct qn_group *g, const struct qn_member_peer *p,
-                    bool ended)
+static int remember(struct qn_group *g, const struct qn_group_known *like)
 {
     if (g->known_count == QN_GROUP_KNOWN_MAX) {
         forget_dead(g);
@@ -172,11 +176,12 @@ static int remember(struct qn_group *g, const struct qn_member_peer *p,
     if (at == QN_GROUP_KNOWN_MAX) {
         return QN_EDQUOT;
     }
-    while (at > 0 && g->known[at - 1].peer.incarnation > p->incarnation) {
+    while (at > 0 &&
+           g->known[at - 1].peer.incarnation > like->peer.incarnation) {
         g->known[at] = g->known[at - 1];
         at--;
     }
-    g->known[at] = (struct qn_group_known){.peer = *p, .ended = ended};
+    g->known[at] = *like;
     g->known_count++;
     return QN_OK;
 }
@@ -190,13 +195,13 @@ static int peer_up(struct qn_group *g, const struct qn_member_peer *p)
     return err == QN_ESTALE ? QN_OK : err; /* it was told twice */
 }
 
-int qn_group_acquaint(struct qn_group *g, const struct qn_member_peer *p,
-                      bool ended)
+int qn_group_acquaint(struct qn_group *g, const struct qn_group_known *like)
 {
+    const struct qn_member_peer *p = &like->peer;
     int err = QN_OK;
     QN_ASSERT(p->node < g->layout.nodes);
     if (g->driver != NULL) {
-        err = ended ? QN_OK : peer_up(g, p);
+        err = like->ended ? QN_OK : peer_up(g, p);
         close(p->fd);
         return err;
     }
@@ -204,9 +209,10 @@ int qn_group_acquaint(struct qn_group *g, const struct qn_member_peer *p,
     if (p->node == g->self && p->incarnation >= g->incarnation) {
         err = QN_ECORRUPT;
     } else if (k != NULL) {
-        k->ended = k->ended || ended;
+        k->ended = k->ended || like->ended;
+        k->seated = k->seated || like->seated;
     } else {
-        err = remember(g, p, ended);
+        err = remember(g, like);
         if (err == QN_OK) {
             return QN_OK;
         }
@@ -217,8 +223,8 @@ int qn_group_acquaint(struct qn_group *g, const struct qn_member_peer *p,
 
 /* ---- starting ------------------------------------------------------------ */
 
-/* One that cannot be mapped is a peer that is not there: it introduces itself
- * later, or was damaged. */
+/* One that cannot be mapped, or that has no lanes for this seat, is a peer that
+ * is not there: it introduces itself later, or was damaged. */
 static void meet_one(struct qn_group *g, const struct qn_group_known *k)
 {
     const struct qn_member_peer *p = &k->peer;
@@ -226,9 +232,13 @@ static void meet_one(struct qn_group *g, const struct qn_group_known *k)
     if (p->node != g->self && qn_member_peer(g->member, p->node, &former)) {
         qn_member_meet_ended(g->member, p->node, former.incarnation);
     }
-    if (qn_member_meet(g->member, p) == QN_OK && p->node != g->self &&
-        (k->ended || is_dead(g, p->node, p->incarnation))) {
+    if (qn_member_meet(g->member, p) != QN_OK || p->node == g->self) {
+        return;
+    }
+    if (k->ended || is_dead(g, p->node, p->incarnation)) {
         qn_member_meet_ended(g->member, p->node, p->incarnation);
+    } else {
+        qn_member_meet_unless_seated(g->member, p->node);
     }
 }
 
@@ -237,6 +247,8 @@ static int run(struct qn_group *g, bool first)
     const struct qn_service service = qn_group_driver_service(g);
     const struct qn_member_state state = qn_group_member_state(g);
     QN_ASSERT(g->driver == NULL);
+    QN_ASSERT(g->first != 0);
+    qn_member_set_voters(g->member, g->first);
     int err = qn_member_start(g->member, &service, &state);
     if (err == QN_OK) {
         err = qn_group_watch(g, g->doorbell_fd[g->self], QN_WATCH_DOORBELL);
@@ -246,7 +258,6 @@ static int run(struct qn_group *g, bool first)
     }
     g->driver = qn_member_driver(g->member);
     g->complete = first;
-    g->begun = true;
     g->step = QN_STEP_RUN;
     for (uint64_t s = qn_member_peers(g->member); s != 0; s &= s - 1) {
         qn_group_ends_watch(g, (qn_node_t)__builtin_ctzll(s));
@@ -286,16 +297,26 @@ int qn_group_start_later(struct qn_group *g)
 static int start_first(struct qn_group *g)
 {
     for (qn_node_t i = 0; i < g->layout.nodes; i++) {
+        if (i == g->self || g->begin[i] == 0) {
+            continue;
+        }
         const struct qn_group_known *k = known(g, i, g->begin[i]);
-        if (i != g->self && k != NULL) {
+        if (k != NULL) {
             meet_one(g, k);
         }
-        if (i != g->self && (k == NULL || is_dead(g, i, g->begin[i]))) {
+        if (k == NULL || is_dead(g, i, g->begin[i])) {
             qn_member_meet_ended(g->member, i, g->begin[i]);
         }
     }
     qn_member_set_first(g->member);
     int err = run(g, true);
+    if (err == QN_OK && g->founds) {
+        const uint64_t others = g->first & ~(UINT64_C(1) << g->self);
+        err = qn_member_begin_records(g->member, others);
+        if (err != QN_OK) {
+            return qn_group_fail(g, err, "no memory for the first records");
+        }
+    }
     if (err == QN_OK) {
         meet_rest(g);
         qn_group_links_begin(g);
@@ -306,32 +327,50 @@ static int start_first(struct qn_group *g)
 
 /* ---- all have come ------------------------------------------------------- */
 
-/* The present incarnation of each seat; the last one known that lives. */
+uint64_t qn_group_first(const struct qn_group *g)
+{
+    uint64_t mask = 0;
+    for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
+        mask |= (uint64_t)(g->begin[i] != 0) << i;
+    }
+    return mask;
+}
+
+/* The present incarnation of each seat, the last one known that lives; as many
+ * as the group begins with, this one among them. */
 static bool all_live(struct qn_group *g)
 {
-    uint32_t n = 1;
+    uint32_t n = 0;
     for (qn_node_t i = 0; i < g->layout.nodes; i++) {
         g->begin[i] = 0;
     }
     for (uint32_t i = 0; i < g->known_count; i++) {
         const struct qn_member_peer *p = &g->known[i].peer;
-        if (p->node != g->self && !is_dead(g, p->node, p->incarnation)) {
+        if (p->node != g->self && !g->known[i].observer &&
+            !is_dead(g, p->node, p->incarnation)) {
             g->begin[p->node] = p->incarnation;
         }
     }
     g->begin[g->self] = g->incarnation;
     for (qn_node_t i = 0; i < g->layout.nodes; i++) {
-        n += i != g->self && g->begin[i] != 0;
+        n += g->begin[i] != 0;
+        g->begin[i] = n <= g->o.members ? g->begin[i] : 0; /* it comes later */
     }
-    return n == g->layout.nodes;
+    return n >= g->o.members;
 }
 
-/* Each that BEGIN names has introduced itself, or has ended. */
-static bool all_heard(struct qn_group *g)
+/* Each that BEGIN names was heard of, or has ended. @param seated  Filled: and
+ * has lanes for this one. One that was stalled has none. */
+static bool all_heard(struct qn_group *g, bool *seated)
 {
+    *seated = true;
     for (qn_node_t i = 0; i < g->layout.nodes; i++) {
-        if (i != g->self && g->begin[i] != 0 &&
-            known(g, i, g->begin[i]) == NULL && !is_dead(g, i, g->begin[i])) {
+        if (i == g->self || g->begin[i] == 0 || is_dead(g, i, g->begin[i])) {
+            continue;
+        }
+        const struct qn_group_known *k = known(g, i, g->begin[i]);
+        *seated = *seated && k != NULL && k->seated;
+        if (k == NULL) {
             return false;
         }
     }
@@ -342,11 +381,14 @@ int qn_group_assemble_turn(struct qn_group *g)
 {
     if (g->founds && all_live(g)) {
         g->has_begin = true;
+        g->first = qn_group_first(g);
         return start_first(g);
     }
-    if (!g->has_begin || !all_heard(g)) {
+    bool seated;
+    if (!g->has_begin || !all_heard(g, &seated)) {
         return QN_OK;
     }
-    return g->begin[g->self] == g->incarnation ? start_first(g)
-                                               : qn_group_start_later(g);
+    return seated && g->begin[g->self] == g->incarnation
+               ? start_first(g)
+               : qn_group_start_later(g);
 }

@@ -105,6 +105,11 @@ static int outbox_make(struct qn_member *m)
     return err;
 }
 
+size_t qn_member_device_bytes(const struct qn_member *m)
+{
+    return channels(m).device;
+}
+
 int qn_member_outbox_fd(const struct qn_member *m)
 {
     return qn_outbox_fd(m->outbox);
@@ -121,7 +126,7 @@ static int live(struct qn_member *m)
     int err = qn_hold_take(&m->hold, o->commons_fd, o->self, o->incarnation);
     if (err == QN_OK) {
         err = qn_commons_map(&m->commons, o->commons_fd, o->nodes,
-                             channels(m).device);
+                             qn_member_device_bytes(m));
     }
     if (err == QN_OK) {
         err = qn_commons_own(m->commons, o->self);

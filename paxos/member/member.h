@@ -233,6 +233,18 @@ void qn_member_meet_ended(struct qn_member *m, qn_node_t node,
  *  was not known when it was created. */
 void qn_member_set_first(struct qn_member *m);
 
+/** Before the start: that peer was met. If it has no lanes for this node's seat
+ *  yet, it is as if it was not, and may come up after the start. */
+void qn_member_meet_unless_seated(struct qn_member *m, qn_node_t node);
+
+/** Allocate the lanes to that node's seat, before it is told of this member; if
+ *  they are, nothing is done. @return QN_OK; QN_ENOMEM. */
+int qn_member_seat(struct qn_member *m, qn_node_t node);
+
+/** Before the start: `voters` of the options, which was not known when it was
+ *  created. */
+void qn_member_set_voters(struct qn_member *m, uint64_t voters);
+
 /** Open queuepairs to all that were met, and make the driver.
  *  @param service  Copied.
  *  @param state    Copied; NULL: the service gets its state by itself, and all
@@ -241,6 +253,17 @@ void qn_member_set_first(struct qn_member *m);
  *          qn_driver_create. Unless QN_OK: destroy the member. */
 int qn_member_start(struct qn_member *m, const struct qn_service *service,
                     const struct qn_member_state *state);
+
+/**
+ * The `first` incarnation of node 0, after its start and before any other voter
+ * hears that the group begins: write the vote records that the others begin
+ * with. So if one of them ends before it starts, the next process of its seat
+ * votes all the same.
+ *
+ * @param voters  Mask, without this node; their records lie in the commons.
+ * @return QN_OK; QN_ENOMEM.
+ */
+int qn_member_begin_records(const struct qn_member *m, uint64_t voters);
 
 /** No state is transferred any more; a snapshot under way is abandoned. The
  *  service and its state may be destroyed after that: the member takes no

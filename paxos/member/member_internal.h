@@ -66,6 +66,9 @@ struct qn_member {
 /** True if the memory acceptor decides. */
 bool qn_member_by_memory(const struct qn_member *m);
 
+/** Of the device in the commons; 0: the transport has none. */
+size_t qn_member_device_bytes(const struct qn_member *m);
+
 /** What its own outbox was made with; those of the others have its shape. */
 struct qn_outbox_opts qn_member_shape(const struct qn_member *m);
 

@@ -123,9 +123,28 @@ int qn_member_meet(struct qn_member *m, const struct qn_member_peer *p)
         qn_peer_destroy(peer);
         return QN_ECORRUPT;
     } else {
+        peer->former = m->peers.incarnation[p->node];
         qn_peers_add(&m->peers, peer);
     }
     return QN_OK;
+}
+
+void qn_member_meet_unless_seated(struct qn_member *m, qn_node_t node)
+{
+    const struct qn_mapped_peer *peer = m->peers.present[node];
+    QN_ASSERT(m->driver == NULL);
+    QN_ASSERT(peer != NULL);
+    if (!qn_outbox_seated(peer->outbox, m->o.self)) {
+        const uint64_t former = peer->former;
+        qn_peers_drop(&m->peers, node);
+        m->peers.incarnation[node] = former;
+    }
+}
+
+int qn_member_seat(struct qn_member *m, qn_node_t node)
+{
+    QN_ASSERT(node < m->o.nodes && node != m->o.self);
+    return qn_outbox_seat(m->outbox, node);
 }
 
 void qn_member_meet_ended(struct qn_member *m, qn_node_t node,

@@ -157,6 +157,40 @@ void qn_member_set_first(struct qn_member *m)
     m->o.first = true;
 }
 
+void qn_member_set_voters(struct qn_member *m, uint64_t voters)
+{
+    QN_ASSERT(m->driver == NULL);
+    m->o.voters = voters;
+}
+
+/* In a mapping of its own: that of this member lets it write its own only. */
+static int begin_record(const struct qn_member *m, qn_node_t node)
+{
+    struct qn_commons *c = NULL;
+    int err = qn_commons_map(&c, m->o.commons_fd, m->o.nodes,
+                             qn_member_device_bytes(m));
+    if (err == QN_OK) {
+        err = qn_commons_own(c, node);
+    }
+    if (err == QN_OK) {
+        qn_driver_begin_record(m->driver, qn_commons_record(c, node),
+                               QN_COMMONS_RECORD_BYTES);
+    }
+    qn_commons_destroy(c);
+    return err;
+}
+
+int qn_member_begin_records(const struct qn_member *m, uint64_t voters)
+{
+    int err = QN_OK;
+    QN_ASSERT(m->driver != NULL && m->o.first);
+    QN_ASSERT((voters >> m->o.self & 1) == 0);
+    for (; err == QN_OK && voters != 0; voters &= voters - 1) {
+        err = begin_record(m, (qn_node_t)__builtin_ctzll(voters));
+    }
+    return err;
+}
+
 int qn_member_start(struct qn_member *m, const struct qn_service *service,
                     const struct qn_member_state *state)
 {

@@ -31,8 +31,10 @@ struct qn_mapped_peer {
     const struct qn_alloc *alloc; /* of this, kept; NULL: malloc's */
     qn_node_t node;
     uint64_t incarnation;
-    int pid; /* 0: unknown */
-    int fd;  /* of the outbox, for an adopter; owned; -1: none */
+    uint64_t
+        former; /* met before the start: the one that was known before; 0 */
+    int pid;    /* 0: unknown */
+    int fd;     /* of the outbox, for an adopter; owned; -1: none */
     struct qn_outbox *outbox;
     struct qn_ring ring; /* memory acceptor */
     struct qn_arena arena;

@@ -1,5 +1,6 @@
 #include "tests/unit/paxos/group/group_world.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -20,6 +21,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/bits.h"
+#include "paxos/group/group_internal.h"
 #include "tests/support/test.h"
 #include "transports/registry.h"
 
@@ -27,6 +29,7 @@ enum order_kind {
     ORDER_PROPOSE,
     ORDER_PROPOSE_ONCE,
     ORDER_BARRIER,
+    ORDER_CHANGE,
     ORDER_REPORT,
     ORDER_LEAVE,
     ORDER_FAIL,
@@ -37,6 +40,7 @@ enum order_kind {
 struct order {
     enum order_kind kind;
     uint64_t n, timeout;
+    struct qn_group_change change;
 };
 
 static char folder[64];
@@ -170,6 +174,14 @@ static void on_barrier(void *ctx, int err, uint64_t result)
     m->r.barriers += err == QN_OK && result == 0;
 }
 
+static void on_change(void *ctx, int err, uint64_t result)
+{
+    struct member *m = ctx;
+    (void)result;
+    m->r.changes++;
+    m->r.change = err;
+}
+
 static int propose_one(struct member *m, size_t bytes, uint64_t timeout)
 {
     static uint8_t zeros[1 << 21];
@@ -261,6 +273,8 @@ static int child_is_told(struct member *m)
     wrong += qn_group_turn(m->group) != QN_EPERM;
     wrong += qn_group_propose(m->group, "x", 1, 1, on_done, m) != QN_EPERM;
     wrong += qn_group_barrier(m->group, 1, on_done, m) != QN_EPERM;
+    wrong += qn_group_change(m->group, &(struct qn_group_change){.seat = 0}, 1,
+                             on_change, m) != QN_EPERM;
     qn_group_status(m->group, &st);
     qn_group_leave(m->group);
     return wrong;
@@ -282,6 +296,15 @@ static void obey_fork(struct member *m, int control)
     QN_ASSERT(read(pids[0], &wrong, 1) == 1);
     const int said[2] = {pid, wrong};
     QN_ASSERT(write(control, said, sizeof said) == sizeof said);
+}
+
+static uint64_t guests(const struct qn_group *g)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < QN_GROUP_LINKS_MAX; i++) {
+        n += g->link[i].fd >= 0 && g->link[i].incarnation != 0;
+    }
+    return n;
 }
 
 /* @return false: the process ends. */
@@ -307,8 +330,19 @@ static bool obey(struct member *m, int control)
             m->r.reason = qn_group_reason(m->group);
         }
         break;
+    case ORDER_CHANGE:
+        m->r.last =
+            qn_group_change(m->group, &o.change, o.timeout, on_change, m);
+        if (m->r.last != QN_OK) {
+            on_change(m, m->r.last, 0);
+        }
+        break;
     case ORDER_REPORT:
+        m->r.guests = guests(m->group);
         qn_group_status(m->group, &m->r.status);
+        for (uint32_t s = 0; s < QN_GROUP_MEMBERS_MAX; s++) {
+            qn_group_seat(m->group, s, &m->r.seat[s]);
+        }
         m->r.state = m->state;
         snprintf(m->r.why, sizeof m->r.why, "%s", qn_group_why(m->group));
         QN_ASSERT(write(control, &m->r, sizeof m->r) == sizeof m->r);
@@ -566,6 +600,28 @@ void group_world_fail(struct group_world *w, uint32_t i, int err, uint64_t n)
     order(w, i, &o);
 }
 
+void group_world_ask(struct group_world *w, uint32_t i,
+                     const struct qn_group_change *c, uint64_t timeout)
+{
+    const struct order o = {
+        .kind = ORDER_CHANGE, .timeout = timeout, .change = *c};
+    order(w, i, &o);
+}
+
+static bool has_changes(const struct group_world_report *r, uint64_t n)
+{
+    return r->changes == n;
+}
+
+int group_world_change(struct group_world *w, uint32_t i,
+                       const struct qn_group_change *c, uint64_t timeout)
+{
+    const uint64_t before = group_world_report(w, i).changes;
+    group_world_ask(w, i, c, timeout);
+    group_world_wait(w, i, has_changes, before + 1);
+    return group_world_report(w, i).change;
+}
+
 int group_world_fork(struct group_world *w, uint32_t i)
 {
     int said[2] = {0, 1};
@@ -573,6 +629,19 @@ int group_world_fork(struct group_world *w, uint32_t i)
     cr_assert_eq(read(w->process[i].control, said, sizeof said), sizeof said);
     w->process[i].child = said[0];
     return said[1];
+}
+
+int group_world_descriptors(const struct group_world *w, uint32_t i)
+{
+    char path[64];
+    int count = 0;
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)w->process[i].pid);
+    DIR *d = opendir(path);
+    while (readdir(d) != NULL) {
+        count++;
+    }
+    closedir(d);
+    return count;
 }
 
 struct group_world_report group_world_report(struct group_world *w, uint32_t i)

@@ -30,14 +30,18 @@ struct group_world_state {
 /** What a process says of itself. */
 struct group_world_report {
     struct qn_group_status status;
+    struct qn_group_seat seat[QN_GROUP_MEMBERS_MAX];
     struct group_world_state state;
     uint64_t asked, applied, unknown, refused; /* own proposals */
     uint64_t wrong;    /* results that are not those of the own apply */
     uint64_t barriers; /* that ended well */
-    uint64_t failed;   /* applies that were told to fail */
-    uint64_t turns;    /* made */
-    int turn;          /* what the last one returned */
-    int last;          /* what the last propose returned */
+    uint64_t guests;   /* that have introduced themselves and are connected */
+    uint64_t changes;  /* that have ended, the last one with: */
+    int change;
+    uint64_t failed; /* applies that were told to fail */
+    uint64_t turns;  /* made */
+    int turn;        /* what the last one returned */
+    int last;        /* what the last propose returned */
     enum qn_group_reason reason;
     char why[QN_GROUP_WHY_MAX];
 };
@@ -110,8 +114,17 @@ void group_world_propose_once(struct group_world *w, uint32_t i, size_t bytes,
 void group_world_barrier(struct group_world *w, uint32_t i, uint64_t n);
 /** Its next `n` applies return that error. */
 void group_world_fail(struct group_world *w, uint32_t i, int err, uint64_t n);
+/** It asks for a change of the voters. */
+void group_world_ask(struct group_world *w, uint32_t i,
+                     const struct qn_group_change *c, uint64_t timeout);
+/** Likewise, and wait for the end. @return it; or why none has begun. */
+int group_world_change(struct group_world *w, uint32_t i,
+                       const struct qn_group_change *c, uint64_t timeout);
 /** It forks a child, which has all descriptors and says what calls return. */
 int group_world_fork(struct group_world *w, uint32_t i);
+
+/** That it has open. */
+int group_world_descriptors(const struct group_world *w, uint32_t i);
 
 struct group_world_report group_world_report(struct group_world *w, uint32_t i);
 

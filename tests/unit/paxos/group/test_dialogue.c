@@ -19,10 +19,16 @@ static const struct qn_dialogue_msg all[] = {
      .hello =
          {.application = "a", .version = 7, .formats = 9, .transport = "t"}},
     {.kind = QN_DIALOGUE_WELCOME,
-     .welcome = {.nodes = 3, .cells = 64, .log_bytes = 5, .command_max = 6}},
+     .welcome =
+         {.layout = {.nodes = 3, .cells = 64, .log_bytes = 5, .command_max = 6},
+          .voters = 5}},
     {.kind = QN_DIALOGUE_PEER,
-     .peer = {.node = 63, .incarnation = 1u << 31, .pid = 4, .ended = true}},
-    {.kind = QN_DIALOGUE_DONE, .done = {.begun = true}},
+     .peer = {.node = 63,
+              .incarnation = 1u << 31,
+              .pid = 4,
+              .ended = true,
+              .observer = true}},
+    {.kind = QN_DIALOGUE_DONE, .done = {.voters = UINT64_MAX}},
     {.kind = QN_DIALOGUE_BEGIN, .begin = {.incarnation = {1, [63] = 2}}},
 };
 static const uint32_t fds_of[] = {0, 0, 4, 1, 0, 0};
@@ -89,7 +95,9 @@ Test(dialogue, fields_out_of_range_are_refused)
     cr_expect_eq(with(2, 0, 0, 4), QN_ECORRUPT, "no nodes");
     cr_expect_eq(with(2, 4, 8, 4), QN_ECORRUPT, "few cells");
     cr_expect_eq(with(2, 4, 65, 4), QN_ECORRUPT, "no power of two");
+    cr_expect_eq(with(2, 24, 8, 8), QN_ECORRUPT, "no such voter");
     cr_expect_eq(with(3, 0, 64, 4), QN_ECORRUPT, "no such node");
+    cr_expect_eq(with(3, 17, 2, 1), QN_ECORRUPT, "neither of both");
     cr_expect_eq(with(3, 8, 0, 8), QN_ECORRUPT, "no incarnation");
     memset(bytes + 8, 'x', 64);
     qn_dialogue_encode(&all[1], bytes);

@@ -3,7 +3,6 @@
  */
 #include "paxos/group/group.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -77,6 +76,11 @@ static bool has_barriers(const struct group_world_report *r, uint64_t n)
     return r->barriers == n;
 }
 
+static bool has_guests(const struct group_world_report *r, uint64_t n)
+{
+    return r->guests == n;
+}
+
 static bool has_copies(const struct group_world_report *r, uint64_t n)
 {
     return (uint64_t)__builtin_popcountll(r->status.in_sync) == n;
@@ -122,19 +126,6 @@ static uint64_t expect_alike(uint32_t n)
         cr_expect_eq(r.wrong, 0);
     }
     return most;
-}
-
-static int descriptors_of(uint32_t i)
-{
-    char path[64];
-    int count = 0;
-    snprintf(path, sizeof path, "/proc/%d/fd", (int)w.process[i].pid);
-    DIR *d = opendir(path);
-    while (readdir(d) != NULL) {
-        count++;
-    }
-    closedir(d);
-    return count;
 }
 
 /* ---- a group ------------------------------------------------------------- */
@@ -232,7 +223,7 @@ static void expect_refused(const char *why, int err)
 CASE(another_program_is_refused_in_one_line)
 {
     const struct qn_transport *ump = w.opts.transport;
-    w.opts.members = 1;
+    w.opts.members = w.opts.capacity = 1;
     start_all(1);
     w.opts.application = "other";
     expect_refused("the group is of test, not of other", QN_EINVAL);
@@ -267,12 +258,8 @@ CASE(a_group_whose_founder_ends_before_it_begins_is_founded_again)
 CASE(a_child_keeps_no_founder_alive_that_has_ended)
 {
     group_world_start(&w, 0);
-    (void)group_world_report(&w, 0);
-    const int alone = descriptors_of(0);
     group_world_start(&w, 1);
-    while (descriptors_of(0) < alone + 2) { /* a connection, an outbox */
-        (void)group_world_report(&w, 0);
-    }
+    group_world_wait(&w, 0, has_guests, 1);
     (void)group_world_fork(&w, 0);
     const pid_t child = w.process[0].child;
     group_world_kill(&w, 0);
@@ -496,14 +483,15 @@ CASE(connections_that_say_nothing_keep_no_guest_out_for_long)
     start_all(3);
     group_world_kill(&w, 1);
     group_world_kill(&w, 2);
-    const int before = descriptors_of(0);
+    const int before = group_world_descriptors(&w, 0);
     cr_assert_eq(qn_rendezvous_open(&r, w.opts.name), QN_OK);
     for (uint32_t i = 0; i <= QN_GROUP_LINKS_MAX;) {
         i += qn_rendezvous_enter(r, 0, &seat, &fd[i]) == QN_OK;
         (void)group_world_report(&w, 0); /* it takes a turn and accepts */
     }
     expect_closed(fd[QN_GROUP_LINKS_MAX]);
-    cr_expect_leq(descriptors_of(0), before + (int)QN_GROUP_LINKS_MAX);
+    cr_expect_leq(group_world_descriptors(&w, 0),
+                  before + (int)QN_GROUP_LINKS_MAX);
     group_world_start(&w, 1);
     group_world_wait(&w, 1, serves, 0);
     expect_closed(fd[0]);
@@ -528,21 +516,22 @@ CASE(a_guest_hears_of_256_incarnations_at_most)
         const struct qn_member_peer p = {.node = 1 + i % 63,
                                          .incarnation = 1 + i * 7 % 256,
                                          .fd = any_descriptor()};
-        cr_assert_eq(qn_group_acquaint(g, &p, i % 2 == 0), QN_OK);
+        const struct qn_group_known k = {.peer = p, .ended = i % 2 == 0};
+        cr_assert_eq(qn_group_acquaint(g, &k), QN_OK);
     }
     for (uint32_t i = 0; i < QN_GROUP_KNOWN_MAX; i++) {
         cr_expect_eq(g->known[i].peer.incarnation, i + 1, "in their order");
     }
-    struct qn_member_peer p = {
-        .node = 2, .incarnation = 999, .fd = any_descriptor()};
-    cr_expect_eq(qn_group_acquaint(g, &p, false), QN_EDQUOT);
-    p = g->known[9].peer;
-    p.fd = any_descriptor();
-    cr_expect_eq(qn_group_acquaint(g, &p, true), QN_OK, "heard twice");
+    struct qn_group_known k = {
+        .peer = {.node = 2, .incarnation = 999, .fd = any_descriptor()}};
+    cr_expect_eq(qn_group_acquaint(g, &k), QN_EDQUOT);
+    k = (struct qn_group_known){.peer = g->known[9].peer, .ended = true};
+    k.peer.fd = any_descriptor();
+    cr_expect_eq(qn_group_acquaint(g, &k), QN_OK, "heard twice");
     cr_expect(g->known[9].ended);
-    p = (struct qn_member_peer){
-        .node = 0, .incarnation = 1000, .fd = any_descriptor()};
-    cr_expect_eq(qn_group_acquaint(g, &p, false), QN_ECORRUPT, "itself");
+    k = (struct qn_group_known){
+        .peer = {.node = 0, .incarnation = 1000, .fd = any_descriptor()}};
+    cr_expect_eq(qn_group_acquaint(g, &k), QN_ECORRUPT, "itself");
     cr_expect_eq(open_descriptors(), before + (int)QN_GROUP_KNOWN_MAX);
     qn_group_forget_known(g);
     cr_expect_eq(open_descriptors(), before);
@@ -560,10 +549,10 @@ CASE(a_group_that_has_not_begun_forgets_guests_that_have_ended)
     cr_assert_eq(qn_commons_create(&g->commons, 3, 0, false, &fd), QN_OK);
     cr_assert_eq(qn_commons_own(g->commons, 2), QN_OK);
     for (uint32_t i = 2; i < 3 * QN_GROUP_KNOWN_MAX; i++) {
-        const struct qn_member_peer p = {
-            .node = 2, .incarnation = i, .fd = any_descriptor()};
+        const struct qn_group_known k = {
+            .peer = {.node = 2, .incarnation = i, .fd = any_descriptor()}};
         cr_assert_eq(qn_liveness_begin(g->commons, 2, i), QN_OK);
-        cr_assert_eq(qn_group_acquaint(g, &p, false), QN_OK);
+        cr_assert_eq(qn_group_acquaint(g, &k), QN_OK);
         cr_assert_leq(g->known_count, QN_GROUP_KNOWN_MAX);
         cr_assert_eq(g->known[g->known_count - 1].peer.incarnation, i);
     }
@@ -776,7 +765,7 @@ CASE(leaving_ends_what_waits_and_gives_all_back)
     uint64_t sum = 0;
     int told[2] = {0, 0};
     struct qn_group *g;
-    w.opts.members = 1;
+    w.opts.members = w.opts.capacity = 1;
     w.opts.service = (struct qn_group_service){.apply = add, .ctx = &sum};
     cr_assert_eq(qn_group_join(&g, &w.opts), QN_OK);
     struct qn_group *again;
@@ -789,6 +778,8 @@ CASE(leaving_ends_what_waits_and_gives_all_back)
     struct qn_group_needs needs;
     cr_assert_eq(qn_group_needs(&w.opts, &needs), QN_OK);
     cr_expect_eq(open_descriptors(), before + (int)needs.descriptors);
+    const struct qn_group_change c = {.seat = 0, .votes = true};
+    cr_expect_eq(qn_group_change(g, &c, LONG, done_once, told), QN_ENOSYS);
     cr_assert_eq(qn_group_propose(g, "abc", 3, 1000, done_once, told), QN_OK);
     cr_expect_eq(told[0], 0);
     qn_group_leave(g);
@@ -819,7 +810,7 @@ CASE(apply_may_propose_nothing)
 {
     struct proposer p = {.err = {QN_OK, QN_OK}};
     int told[2] = {0, 0};
-    w.opts.members = 1;
+    w.opts.members = w.opts.capacity = 1;
     w.opts.service =
         (struct qn_group_service){.apply = propose_inside, .ctx = &p};
     cr_assert_eq(qn_group_join(&p.group, &w.opts), QN_OK);
@@ -847,9 +838,13 @@ CASE(options_out_of_range_are_refused)
     cr_expect_eq(qn_group_join(&g, &o), QN_EINVAL, "no snapshots");
     o.members = 65;
     cr_expect_eq(qn_group_needs(&o, &needs), QN_EINVAL);
-    o.members = 0;
-    cr_expect_eq(qn_group_join(&g, &o), QN_EINVAL);
     o.members = 1;
+    o.capacity = 65;
+    cr_expect_eq(qn_group_join(&g, &o), QN_EINVAL);
+    o.members = 3;
+    o.capacity = 2;
+    cr_expect_eq(qn_group_join(&g, &o), QN_EINVAL);
+    o.members = o.capacity = 1;
     o.cells = 100;
     cr_expect_eq(qn_group_join(&g, &o), QN_EINVAL);
     o.cells = 0;
@@ -862,7 +857,7 @@ CASE(options_out_of_range_are_refused)
     o.name = "@no/word";
     cr_expect_eq(qn_group_join(&g, &o), QN_EINVAL);
     cr_expect_null(g);
-    o.members = 3;
+    o.members = o.capacity = 3;
     cr_expect_eq(qn_group_needs(&o, &needs), QN_OK);
     cr_expect(needs.shared > needs.commons && needs.mapped > needs.shared);
 }

@@ -235,6 +235,7 @@ static struct qn_group_status turn_alone(void)
 static void begin_alone(void)
 {
     group_world_begin(&w, 1);
+    w.opts.capacity = 1;
     w.opts.service = (struct qn_group_service){.apply = apply_alone};
     cr_assert_eq(qn_group_join(&alone.group, &w.opts), QN_OK);
     while (turn_alone().phase != QN_GROUP_SERVING) {

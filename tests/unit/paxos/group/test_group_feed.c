@@ -72,7 +72,7 @@ static void until_serving(struct alone *a)
 
 static void join_alone(struct alone *a, const struct qn_feed_opts *o)
 {
-    w.opts.members = 1;
+    w.opts.members = w.opts.capacity = 1;
     w.opts.feed = o;
     w.opts.service = (struct qn_group_service){.apply = add, .ctx = a};
     cr_assert_eq(qn_group_join(&a->group, &w.opts), QN_OK);
@@ -154,7 +154,7 @@ CASE(a_group_without_a_feed_says_so)
     struct alone a = {.sum = 0};
     struct qn_feed_status st;
     const struct qn_feed_opts none = {.bytes = 1, .records = 0};
-    w.opts.members = 1;
+    w.opts.members = w.opts.capacity = 1;
     w.opts.feed = &none;
     w.opts.service = (struct qn_group_service){.apply = add, .ctx = &a};
     cr_expect_eq(qn_group_join(&a.group, &w.opts), QN_EINVAL);
