@@ -106,11 +106,26 @@ static void note_known(const struct qn_sv_step *x, qn_node_t from,
     *known = QN_MAX(*known, incarnation);
 }
 
+/* A late replica was told of an incarnation that no other one knew, and there
+ * is no process: it hears of its end in catch_up. */
+static void note_ended(const struct qn_sv_step *x, qn_node_t node,
+                       uint64_t incarnation)
+{
+    struct qn_supervision *s = x->s;
+    struct qn_replica_slot *r = &s->replica[node];
+    if (s->orphans.taken_over && r->state == QN_REPLICA_ENDED && !r->spawning &&
+        incarnation > r->incarnation) {
+        r->incarnation = r->ended = incarnation;
+        s->incarnations = QN_MAX(s->incarnations, incarnation);
+    }
+}
+
 static void note(const struct qn_sv_step *x, qn_node_t from, qn_node_t node,
                  uint64_t incarnation)
 {
     if (incarnation <= INCARNATION_MAX) {
         note_known(x, from, node, incarnation);
+        note_ended(x, node, incarnation);
         note_incarnation(x, node, incarnation, x->e->with_outbox);
     }
 }

@@ -87,7 +87,9 @@ void qn_sv_on_drained(const struct qn_sv_step *x, qn_node_t from,
             "replica %u: shutdown-timeout is over; replies not given: %llu",
             from, (unsigned long long)unanswered);
     }
-    qn_sv_say(x, from, QN_CTL_STOP);
+    if (!r->leaves) { /* else voters.c says when */
+        qn_sv_say(x, from, QN_CTL_STOP);
+    }
 }
 
 void qn_sv_drain_check(const struct qn_sv_step *x)

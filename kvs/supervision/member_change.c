@@ -69,6 +69,7 @@ static void enter(const struct qn_sv_step *x, enum qn_member_step to,
     struct qn_member_change *c = &x->s->change;
     c->step = to;
     c->until = x->now + limit_s * QN_S;
+    c->again_at = x->now;
 }
 
 /* ---- answers ------------------------------------------------------------- */
@@ -87,6 +88,7 @@ static void tell(const struct qn_sv_step *x)
 static void end(const struct qn_sv_step *x)
 {
     struct qn_member_change *c = &x->s->change;
+    struct qn_replica_slot *r = &x->s->replica[c->node];
     char why[QN_MEMBER_WHY_MAX];
     if (c->answer.why != QN_MEMBER_ERROR_NONE) {
         qn_supervision_log(x->out, QN_LOG_WARN, "replica %u is not %s: %s",
@@ -99,6 +101,7 @@ static void end(const struct qn_sv_step *x)
     }
     tell(x);
     c->step = QN_MEMBER_NONE;
+    r->restart_at = QN_MAX(r->restart_at, x->now); /* it was held */
 }
 
 static void because(struct qn_member_change *c, enum qn_member_error why,

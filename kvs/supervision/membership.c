@@ -108,7 +108,7 @@ static void announce_peers(const struct qn_sv_step *x, qn_node_t to)
     r->informed = true;
     if (qn_sv_is_newcomer(x->s, to)) {
         qn_sv_member_introduced(x);
-    } else {
+    } else if (qn_sv_votes(x->s, to)) { /* else it is about to end */
         qn_sv_say(x, to, QN_CTL_START);
     }
 }

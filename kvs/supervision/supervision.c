@@ -300,7 +300,7 @@ static qn_time_t deadline_of(const struct qn_supervision *s, qn_time_t now)
     qn_time_t at = QN_MIN(drain, lost);
     at = QN_MIN(at, qn_sv_upgrade_deadline(s, now));
     at = QN_MIN(at, qn_sv_member_deadline(s));
-    at = QN_MIN(at, qn_sv_leave_deadline(s));
+    at = QN_MIN(at, qn_sv_leave_deadline(s, now));
     at = QN_MIN(at, qn_sv_restart_deadline(s, now));
     return s->verdict_due ? now : at;
 }

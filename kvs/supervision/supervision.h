@@ -70,6 +70,7 @@ struct qn_replica_slot {
     bool killed;     /* by an action: it did not drain in time, or another one
                         goes on alone, or it did not become complete */
     bool leaves;     /* it had no vote, and was told to drain and end */
+    bool let_go;     /* ... it has drained, and was told to stop */
     int error;       /* it said FAILED, and why */
     uint64_t incarnation;         /* present or last; 0: none yet */
     uint64_t ordered;             /* least number of the last SPAWN */

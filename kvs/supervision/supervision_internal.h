@@ -168,7 +168,7 @@ void qn_sv_voters_learn(const struct qn_sv_step *x, uint32_t entries,
                         uint64_t voters);
 /** Processes that are to be none drain and end. */
 void qn_sv_leave_turn(const struct qn_sv_step *x);
-qn_time_t qn_sv_leave_deadline(const struct qn_supervision *s);
+qn_time_t qn_sv_leave_deadline(const struct qn_supervision *s, qn_time_t now);
 
 /* ---- member_change.c ----------------------------------------------------- */
 

@@ -19,7 +19,9 @@
  * started again.
  *
  * A replica that was adopted and has not yet said what it knows is left alone:
- * it may have a vote of which the others have not heard.
+ * it may have a vote of which the others have not heard. One that is complete
+ * stays, also after it has drained, until a voter is: it may be the only one
+ * that has the data.
  */
 #include "core/base/assert.h"
 #include "core/base/bits.h"
@@ -76,6 +78,7 @@ static void gained(const struct qn_sv_step *x, qn_node_t i)
 static void leaves_by(const struct qn_sv_step *x, struct qn_replica_slot *r)
 {
     r->leaves = true;
+    r->let_go = false;
     r->leave_until =
         x->now + ((qn_time_t)x->s->opts.shutdown_timeout_s + GRACE_S) * QN_S;
 }
@@ -111,20 +114,45 @@ void qn_sv_voters_learn(const struct qn_sv_step *x, uint32_t entries,
 
 /* One that was removed may be the only one that knows it, and drains now. Until
  * a voter has learned it, its vote may be needed, and it is started again as
- * after any end (PROTOCOL.md 4.4, the end of a seat). */
-void qn_sv_on_voters(const struct qn_sv_step *x, qn_node_t from,
-                     const struct qn_ctl_voters *m)
+ * after any end (PROTOCOL.md 4.4, the end of a seat). So it counts as a voter
+ * beside those that it names, until one of these has spoken. */
+static void without_vote(const struct qn_sv_step *x, qn_node_t from,
+                         const struct qn_ctl_voters *m)
 {
-    struct qn_replica_slot *r = &x->s->replica[from];
-    if ((m->voters & qn_sv_bit(from)) != 0) {
-        qn_sv_voters_learn(x, m->entries, m->voters);
-    } else if (m->voters != 0 && qn_sv_votes(x->s, from) && !r->leaves &&
-               m->entries > x->s->voters_entries) {
+    struct qn_supervision *s = x->s;
+    struct qn_replica_slot *r = &s->replica[from];
+    if (m->voters == 0 || m->entries <= s->voters_entries) {
+        return;
+    }
+    qn_sv_voters_learn(x, m->entries - 1, m->voters | qn_sv_bit(from));
+    if (s->served && qn_sv_votes(s, from) && !r->leaves) {
         leaves_by(x, r);
     }
 }
 
+void qn_sv_on_voters(const struct qn_sv_step *x, qn_node_t from,
+                     const struct qn_ctl_voters *m)
+{
+    if ((m->voters & qn_sv_bit(from)) != 0) {
+        qn_sv_voters_learn(x, m->entries, m->voters);
+    } else {
+        without_vote(x, from, m);
+    }
+}
+
 /* ---- those that leave ---------------------------------------------------- */
+
+/* What ends, and when, is decided by another part. */
+static bool waits(const struct qn_supervision *s)
+{
+    return s->draining || qn_sv_recovery_holds(s);
+}
+
+/* It may be the only one that has the data. */
+static bool is_spared(const struct qn_supervision *s, qn_node_t i)
+{
+    return s->replica[i].state != QN_REPLICA_STARTING && qn_sv_serving(s) == 0;
+}
 
 /* Its place is not to have a process, and that is certain. */
 static bool must_leave(const struct qn_supervision *s, qn_node_t i)
@@ -132,12 +160,13 @@ static bool must_leave(const struct qn_supervision *s, qn_node_t i)
     const struct qn_replica_slot *r = &s->replica[i];
     const bool known = r->informed || !r->adopted || qn_sv_member_leaves(s, i);
     return r->state != QN_REPLICA_ENDED && !qn_sv_votes(s, i) &&
-           !qn_sv_is_newcomer(s, i) && known;
+           !qn_sv_is_newcomer(s, i) && known && !is_spared(s, i);
 }
 
-static bool leaves(const struct qn_replica_slot *r)
+static bool leaves(const struct qn_supervision *s, qn_node_t i)
 {
-    return r->leaves && r->state != QN_REPLICA_ENDED;
+    const struct qn_replica_slot *r = &s->replica[i];
+    return r->leaves && r->state != QN_REPLICA_ENDED && !is_spared(s, i);
 }
 
 static void end_now(const struct qn_sv_step *x, qn_node_t i)
@@ -163,29 +192,40 @@ static void begin_to_leave(const struct qn_sv_step *x, qn_node_t i)
     }
 }
 
+/* It drains until `leave_until`. */
+static void leaving(const struct qn_sv_step *x, qn_node_t i)
+{
+    struct qn_replica_slot *r = &x->s->replica[i];
+    if (r->state == QN_REPLICA_DRAINED && !r->let_go) {
+        r->let_go = true;
+        qn_sv_say(x, i, QN_CTL_STOP);
+    } else if (x->now >= r->leave_until) {
+        qn_supervision_log(x->out, QN_LOG_WARN,
+                           "replica %u does not drain; it is killed", i);
+        end_now(x, i);
+    }
+}
+
 void qn_sv_leave_turn(const struct qn_sv_step *x)
 {
     struct qn_supervision *s = x->s;
-    const bool waits = s->draining || qn_sv_recovery_holds(s);
-    for (qn_node_t i = 0; i < s->opts.replicas && !waits; i++) {
+    for (qn_node_t i = 0; i < s->opts.replicas && !waits(s); i++) {
         struct qn_replica_slot *r = &s->replica[i];
         if (must_leave(s, i) && !r->leaves) {
             begin_to_leave(x, i);
-        } else if (leaves(r) && x->now >= r->leave_until) {
-            qn_supervision_log(x->out, QN_LOG_WARN,
-                               "replica %u does not drain; it is killed", i);
-            end_now(x, i);
+        } else if (leaves(s, i)) {
+            leaving(x, i);
         }
     }
 }
 
-qn_time_t qn_sv_leave_deadline(const struct qn_supervision *s)
+qn_time_t qn_sv_leave_deadline(const struct qn_supervision *s, qn_time_t now)
 {
     qn_time_t at = QN_TIME_NEVER;
-    for (qn_node_t i = 0; i < s->opts.replicas && !s->draining; i++) {
+    for (qn_node_t i = 0; i < s->opts.replicas && !waits(s); i++) {
         const struct qn_replica_slot *r = &s->replica[i];
-        if (leaves(r)) {
-            at = QN_MIN(at, r->leave_until);
+        if (leaves(s, i)) {
+            at = QN_MIN(at, QN_MAX(r->leave_until, now));
         }
     }
     return at;

@@ -48,7 +48,8 @@ static void report_vacant(struct world *w, qn_node_t i)
 {
     const struct process *p = &w->process[i];
     const uint64_t last = w->sup.machine.orphans.newest[i];
-    const bool left = p->incarnation == last && w->left_mark[i] == last;
+    const bool left =
+        last != 0 && p->incarnation == last && w->left_mark[i] == last;
     w->cover->left += left;
     shell_event(w, (struct qn_supervision_event){
                        .kind = QN_ON_VACANT, .node = i, .shut_down = left});

@@ -13,6 +13,12 @@
 void check_spawn(struct world *w, qn_node_t i, uint64_t incarnation)
 {
     const struct process *p = &w->process[i];
+    const struct qn_member_change *c = &w->sup.machine.change;
+    const bool newcomer = c->step == QN_MEMBER_COMES && c->node == i;
+    if (newcomer) { /* whatever the former one in its seat was told */
+        w->left_mark[i] = 0;
+        w->stays &= ~(UINT64_C(1) << i);
+    }
     if (p->alive) {
         world_fail(w, "two processes of replica %u", i);
     }
@@ -172,7 +178,7 @@ void check_step(struct world *w)
 
 static bool is_wanted(const struct world *w, qn_node_t i)
 {
-    return (w->stays >> i & 1) == 0 &&
+    return (w->voters >> i & 1) != 0 && (w->stays >> i & 1) == 0 &&
            (w->left_mark[i] == 0 ||
             w->left_mark[i] != w->process[i].incarnation);
 }
@@ -188,6 +194,9 @@ static const char *replica_lacks(const struct world *w, qn_node_t i)
 {
     const struct process *p = &w->process[i];
     const struct qn_replica_slot *r = &w->sup.machine.replica[i];
+    if ((w->voters >> i & 1) == 0 && p->alive) {
+        return "has no vote, and lives";
+    }
     if (!is_wanted(w, i)) {
         return NULL;
     }
@@ -224,6 +233,12 @@ const char *check_unhealed(const struct world *w, qn_node_t *which)
     }
     if (m->recovery.step != QN_RECOVERY_NONE) {
         return "or another one is being recovered";
+    }
+    if (m->change.step != QN_MEMBER_NONE || w->orders > 0) {
+        return "or another one is being added or removed";
+    }
+    if (m->voters != w->voters) {
+        return "has a supervisor that does not know which vote";
     }
     for (qn_node_t i = 0; i < w->opts.replicas; i++) {
         const char *lacks = replica_lacks(w, i);

@@ -29,6 +29,8 @@ void process_start(struct world *w, qn_node_t i, uint64_t incarnation)
     p->linked = true;
     p->hello_at = world_ms(w, 0, 20);
     p->complete_at = QN_TIME_NEVER;
+    p->lanes = qn_supervision_taken(&w->sup.machine);
+    p->learns_at = QN_TIME_NEVER;
     p->drained_at = p->answer_at = p->recovered_at = QN_TIME_NEVER;
     p->dies_at = weak ? world_ms(w, 0, 200) : QN_TIME_NEVER;
     p->stubborn = w->f.stubborn && world_chance(w, 30);
@@ -46,7 +48,9 @@ void process_end(struct world *w, qn_node_t i, int status)
     p->status = status;
     p->reported = false;
     w->undrained = w->undrained || (w->drained && p->complete && status != 0);
-    if (p->asked_to_leave && status == 0) {
+    /* One that is known to vote only later is started then. */
+    if (p->asked_to_leave && status == 0 &&
+        (w->sup.machine.voters >> i & 1) != 0) {
         w->left_mark[i] = p->incarnation;
     }
     world_note(w, p->incarnation << 8 | (uint64_t)status);
@@ -104,6 +108,7 @@ static void tell_all(struct world *w, qn_node_t i)
     if (p->complete) {
         say(w, i, (struct qn_control_msg){.kind = QN_CTL_READY});
     }
+    members_say(w, i);
     say(w, i, (struct qn_control_msg){.kind = QN_CTL_START});
 }
 
@@ -143,11 +148,19 @@ static void on_letter(struct world *w, qn_node_t i, const struct letter *l)
     const struct qn_control_msg *m = &l->m;
     switch (m->kind) {
     case QN_CTL_PEER_UP:
+        check_heard(w, i, m);
+        members_meet(w, i, m);
+        break;
     case QN_CTL_PEER_DOWN:
         check_heard(w, i, m);
         break;
+    case QN_CTL_VOTER_CHANGE:
+        members_order(w, i, &m->u.voter_change);
+        break;
     case QN_CTL_START:
-        if (!p->introduced) {
+        if (!p->introduced && !members_start(w, i)) {
+            process_end(w, i, 1 << 8);
+        } else if (!p->introduced) {
             p->introduced = true;
             p->complete_at = world_ms(w, 1, 150);
         }
@@ -195,6 +208,7 @@ static void load(struct world *w, qn_node_t i)
     }
     w->cover->rebuilt += !donor && w->sup.machine.served;
     p->complete = true;
+    p->learns_at = w->now; /* what it has loaded says so */
     p->complete_at = QN_TIME_NEVER;
     say(w, i, (struct qn_control_msg){.kind = QN_CTL_READY});
 }
@@ -293,7 +307,8 @@ static qn_node_t any_complete(struct world *w)
     const qn_node_t from = (qn_node_t)world_random(w, w->opts.replicas);
     for (qn_node_t k = 0; k < w->opts.replicas; k++) {
         const qn_node_t i = (from + k) % w->opts.replicas;
-        if (runs(w, &w->process[i]) && w->process[i].complete) {
+        if (runs(w, &w->process[i]) && w->process[i].complete &&
+            (w->voters >> i & 1) != 0) {
             return i;
         }
     }
@@ -311,7 +326,8 @@ void group_turn(struct world *w)
     if (next == QN_NODES_MAX) {
         return;
     }
-    if (!leader->alive || !leader->complete) {
+    if (!leader->alive || !leader->complete ||
+        (w->voters >> w->leader & 1) == 0) {
         w->leader = next;
         w->epoch++;
     }

@@ -33,11 +33,16 @@ static void draw(struct world *w)
                            .tight = world_chance(w, 30),
                            .busy = world_chance(w, 30),
                            .upgrade = world_chance(w, 30),
+                           .members =
+                               w->opts.memory_acceptor && world_chance(w, 50),
                            .recover = world_chance(w, 25),
                            .leave = world_chance(w, 15),
                            .lose = world_chance(w, 15),
                            .stubborn = world_chance(w, 20)};
     w->room = w->f.tight ? CHANNEL_TIGHT : CHANNEL_WIDE;
+    w->opts.taken = qn_low_bits(
+        w->f.members ? 1 + (uint32_t)world_random(w, w->opts.replicas)
+                     : w->opts.replicas);
     w->ring = w->opts.memory_acceptor && world_chance(w, 50);
 }
 
@@ -86,7 +91,7 @@ static void fault(struct world *w)
     const qn_node_t i = (qn_node_t)world_random(w, w->opts.replicas);
     struct supervisor *s = &w->sup;
     w->fault_at = world_ms(w, 1, 150);
-    switch (world_random(w, 9)) {
+    switch (world_random(w, 11)) {
     case 0:
     case 1:
         if (w->f.kill && may_end(w, i)) {
@@ -120,6 +125,12 @@ static void fault(struct world *w)
             leave(w, i);
         }
         break;
+    case 8:
+    case 9:
+        if (w->f.members) {
+            members_ask(w, i);
+        }
+        break;
     default:
         s->slow_until = world_ms(w, 0, 300);
         break;
@@ -146,6 +157,7 @@ static qn_time_t next_time(const struct world *w)
     const struct supervisor *s = &w->sup;
     qn_time_t at = QN_MIN(w->fault_at, w->owner_at);
     at = QN_MIN(at, w->start_at);
+    at = QN_MIN(at, members_deadline(w));
     for (qn_node_t i = 0; i < w->opts.replicas; i++) {
         at = QN_MIN(at, process_deadline(w, i));
     }
@@ -169,6 +181,7 @@ static void turn(struct world *w)
         fault(w);
     }
     group_turn(w);
+    members_turn(w);
     for (qn_node_t i = 0; i < w->opts.replicas; i++) {
         process_turn(w, i);
     }
@@ -233,6 +246,7 @@ uint64_t world_run(uint64_t seed, struct coverage *cover)
     w->build = 1;
     w->sup.build = 1;
     draw(w);
+    members_begin(w);
     start(w);
     w->faulty = true;
     w->fault_at = w->now;

@@ -26,6 +26,9 @@ static void flush(struct world *w, qn_node_t i)
 
 static void do_send(struct world *w, const struct qn_supervision_action *a)
 {
+    if (a->message.kind == QN_CTL_MEMBER_ANSWER) {
+        members_answered(w, a->node, &a->message.u.member_answer);
+    }
     struct process *p = &w->process[a->node];
     const struct letter l = {.m = a->message, .outbox = a->outbox};
     bool held = a->outbox.incarnation == 0;

@@ -61,6 +61,11 @@ Test(supervision_sim, every_schedule_keeps_the_invariants_and_heals)
     seeds_expect("left for good", c.left, enough);
     seeds_expect("data lost", c.lost, enough);
     seeds_expect("rebuilt from the ring", c.rebuilt, enough);
+    seeds_expect("changes of the voters", c.entries, enough);
+    seeds_expect("members added", c.members_added, enough);
+    seeds_expect("members removed", c.members_removed, enough);
+    seeds_expect("changes refused", c.members_refused, enough);
+    seeds_expect("changes unknown", c.members_unknown, enough);
     seeds_expect("drains", c.drains, enough);
     seeds_expect("second signals", c.drains_twice, enough);
 }

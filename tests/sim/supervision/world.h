@@ -9,6 +9,7 @@
  * models:
  *
  *     model.c     a replica: what it says, does and has heard
+ *     members.c   the group's voters, and what is ordered of them
  *     shell.c     a supervisor: delivers events, does actions
  *     adopt.c     how a new supervisor meets the group
  *     check.c     what must hold whatever happens
@@ -37,6 +38,7 @@ struct faults {
     bool tight;    /* control channels with room for few messages */
     bool busy;     /* replicas take no connection for a while */
     bool upgrade;  /* a successor comes with another build */
+    bool members;  /* clients add and remove members */
     bool recover;  /* clients want a recovery */
     bool leave;    /* an operator ends a replica */
     bool lose;     /* also the last complete replica may be killed */
@@ -48,7 +50,8 @@ struct coverage {
     uint64_t seeds, steps, spawns, spawn_failures, exits, crashes, adoptions,
         late, unreached, retained, handovers, upgrades, upgrades_stopped,
         recoveries, recoveries_refused, backlogged, skipped, left, lost,
-        rebuilt, drains, drains_killed, drains_twice;
+        rebuilt, drains, drains_killed, drains_twice, entries, members_added,
+        members_removed, members_refused, members_unknown;
 };
 
 struct letter {
@@ -86,8 +89,12 @@ struct process {
     uint64_t question; /* RECOVER_QUERY to answer ... */
     qn_time_t answer_at;
     struct heard heard[WORLD_NODES];
-    struct channel in;  /* from its supervisor: in the socket */
-    struct channel out; /* to it */
+    uint64_t lanes; /* mask: seats that it has lanes for */
+    uint64_t knows_voters;
+    uint32_t knows_entries;
+    qn_time_t learns_at; /* the newest ones */
+    struct channel in;   /* from its supervisor: in the socket */
+    struct channel out;  /* to it */
 };
 
 struct supervisor {
@@ -111,6 +118,19 @@ struct supervisor {
     int successor_step; /* 1: wants to ask, 2: has been answered */
 };
 
+#define ORDERS_MAX 16u
+
+/** An order to change the voters, that some member was given. */
+struct order {
+    struct qn_ctl_voter_change c;
+    qn_node_t by;
+    uint64_t by_incarnation;
+    qn_time_t at; /* it is done, or refused */
+};
+
+/** Clients, by what they want. */
+enum { CLIENT_LISTS = 1, CLIENT_ADDS, CLIENT_REMOVES };
+
 struct world {
     uint64_t seed;
     uint64_t random;
@@ -132,6 +152,11 @@ struct world {
     struct qn_outbox_name owner;     /* of the register */
     qn_time_t owner_at;              /* the next owner */
     uint64_t left_mark[WORLD_NODES]; /* incarnation that left for good */
+    uint64_t voters;                 /* mask */
+    uint32_t entries;
+    uint64_t removed[WORLD_NODES]; /* the last incarnation that was; 0 */
+    struct order order[ORDERS_MAX];
+    uint32_t orders;
     qn_node_t leader;
     uint64_t epoch;
     qn_time_t fault_at;
@@ -170,6 +195,25 @@ void process_turn(struct world *w, qn_node_t i);
 qn_time_t process_deadline(const struct world *w, qn_node_t i);
 /** The next leader, and the next owner of the register. */
 void group_turn(struct world *w);
+
+/* ---- members.c ----------------------------------------------------------- */
+
+void members_begin(struct world *w);
+void members_turn(struct world *w);
+qn_time_t members_deadline(const struct world *w);
+/** A replica is given an order. */
+void members_order(struct world *w, qn_node_t by,
+                   const struct qn_ctl_voter_change *c);
+/** It tells its supervisor which voters it knows. */
+void members_say(struct world *w, qn_node_t i);
+/** It hears PEER_UP. */
+void members_meet(struct world *w, qn_node_t i, const struct qn_control_msg *m);
+/** It hears START. @return false: it cannot. */
+bool members_start(struct world *w, qn_node_t i);
+/** A client of `i` wants something. */
+void members_ask(struct world *w, qn_node_t i);
+void members_answered(struct world *w, qn_node_t to,
+                      const struct qn_ctl_member_answer *a);
 
 /* ---- shell.c ------------------------------------------------------------- */
 

@@ -228,6 +228,7 @@ Test(member_change, a_refused_newcomer_drains)
     timer(&b);
     cr_expect_eq(told(&b, 3, QN_CTL_DRAIN), 1);
     says_kind(&b, 3, QN_CTL_DRAINED);
+    timer(&b);
     cr_expect_eq(told(&b, 3, QN_CTL_STOP), 1);
     ended(&b, 3, 0);
     timer(&b);
@@ -533,6 +534,46 @@ Test(member_change, another_incarnation_of_the_asker_is_told_nothing)
     cr_expect_eq(told(&b, 1, QN_CTL_MEMBER_ANSWER), 0);
 }
 
+/* The newcomer was told to drain with all others. */
+Test(member_change, a_newcomer_is_not_started_while_the_server_drains)
+{
+    struct bench b;
+    serve(&b, 3);
+    wants_one_more(&b, 1);
+    spawned(&b, 3);
+    signalled(&b, SIGTERM);
+    timer(&b);
+    says_hello(&b, 3);
+    cr_expect_eq(told(&b, 3, QN_CTL_START), 0);
+}
+
+/* All that had the data may have ended but one that was to leave. */
+Test(member_change, the_only_complete_one_stays_until_a_voter_is_complete)
+{
+    struct bench b;
+    serve(&b, 2);
+    wants_one_more(&b, 0);
+    spawned(&b, 2);
+    says_hello(&b, 2);
+    met(&b, 0, 2, QN_OK);
+    met(&b, 1, 2, QN_OK);
+    says_kind(&b, 2, QN_CTL_READY);
+    timer(&b);
+    changed(&b, 0, QN_VOTER_REFUSED, QN_ENOQUORUM, 1, 3);
+    timer(&b);
+    cr_assert_eq(told(&b, 2, QN_CTL_DRAIN), 1);
+    killed(&b, 0);
+    killed(&b, 1);
+    says_kind(&b, 2, QN_CTL_DRAINED);
+    timer(&b);
+    later(&b, 60000);
+    cr_expect_eq(told(&b, 2, QN_CTL_STOP), 0);
+    cr_expect_null(find(&b, QN_DO_KILL, 2));
+    comes(&b, 0);
+    timer(&b);
+    cr_expect_eq(told(&b, 2, QN_CTL_STOP), 1);
+}
+
 /* ---- the list ------------------------------------------------------------ */
 
 Test(member_change, the_list_has_a_line_for_each_seat_that_is_taken)
@@ -582,8 +623,8 @@ static void adopt(struct bench *b, uint64_t voters)
     o.taken = 3;
     bench_init(b, 1);
     orphan(b, 0, 3, voters);
-    orphan(b, 2, 2, 15); /* it lags */
     orphan(b, 3, 3, voters);
+    orphan(b, 2, 2, 15 - voters % 15); /* it lags: fewer entries */
     step(b, (struct qn_supervision_event){.kind = QN_ON_TAKE_OVER, .opts = &o});
     step(b, (struct qn_supervision_event){.kind = QN_ON_VACANT, .node = 1});
     for (qn_node_t i = 0; i < SEATS; i++) {
@@ -646,4 +687,60 @@ Test(member_change, a_late_replica_is_left_alone_until_it_has_spoken)
     says_kind(&b, 2, QN_CTL_START);
     timer(&b);
     cr_expect_eq(told(&b, 2, QN_CTL_DRAIN), 1);
+}
+
+/* The dead supervisor had told only this one of the newcomer, which ended. */
+Test(member_change, a_late_replica_hears_of_the_end_of_one_that_it_alone_knows)
+{
+    struct bench b;
+    struct qn_supervision_opts o = opts_of(SEATS);
+    o.taken = 3;
+    bench_init(&b, 1);
+    orphan(&b, 0, 3, 3);
+    step(&b, (struct qn_supervision_event){
+                 .kind = QN_ON_ORPHAN_MET, .node = 1, .pid = 101});
+    step(&b,
+         (struct qn_supervision_event){.kind = QN_ON_TAKE_OVER, .opts = &o});
+    step(&b, (struct qn_supervision_event){.kind = QN_ON_VACANT, .node = 2});
+    step(&b, (struct qn_supervision_event){.kind = QN_ON_VACANT, .node = 3});
+    for (qn_node_t i = 0; i < SEATS; i++) {
+        step(&b,
+             (struct qn_supervision_event){.kind = QN_ON_CATCH_UP, .node = i});
+    }
+    step(&b, (struct qn_supervision_event){.kind = QN_ON_TAKEN_OVER});
+    says(&b, 1,
+         (struct qn_control_msg){.kind = QN_CTL_PEER_UP,
+                                 .u.peer_up = {.node = 2, .incarnation = 7}});
+    says(&b, 1,
+         (struct qn_control_msg){.kind = QN_CTL_HELLO,
+                                 .u.hello = {.node = 1, .incarnation = 2}});
+    says_kind(&b, 1, QN_CTL_START);
+    cr_assert_eq(told(&b, 1, QN_CTL_PEER_DOWN), 1);
+    cr_expect_eq(message(&b, 1, QN_CTL_PEER_DOWN)->u.peer_down.incarnation, 7);
+    wants_one_more(&b, 0);
+    cr_assert_not_null(find(&b, QN_DO_SPAWN, 2));
+    cr_expect_gt(find(&b, QN_DO_SPAWN, 2)->incarnation, 7);
+}
+
+/* The one that the group began with was removed, and lives; the other one has
+ * died. */
+Test(member_change, an_adopter_starts_the_voters_that_a_removed_one_names)
+{
+    struct bench b;
+    struct qn_supervision_opts o = opts_of(2);
+    o.taken = 1;
+    bench_init(&b, 1);
+    orphan(&b, 0, 3, 2);
+    step(&b,
+         (struct qn_supervision_event){.kind = QN_ON_TAKE_OVER, .opts = &o});
+    step(&b, (struct qn_supervision_event){.kind = QN_ON_VACANT, .node = 1});
+    step(&b, (struct qn_supervision_event){.kind = QN_ON_CATCH_UP, .node = 0});
+    step(&b, (struct qn_supervision_event){.kind = QN_ON_CATCH_UP, .node = 1});
+    step(&b, (struct qn_supervision_event){.kind = QN_ON_TAKEN_OVER});
+    timer(&b);
+    cr_expect_not_null(find(&b, QN_DO_SPAWN, 1));
+    cr_expect_eq(b.s.voters, 3, "its word does not take its own vote");
+    comes(&b, 1);
+    voters_are(&b, 1, 3, 2);
+    cr_expect_eq(b.s.voters, 2);
 }
