@@ -279,6 +279,24 @@ Test(member_change, a_newcomer_that_leaves_ends_in_time_with_a_vote_too)
     cr_expect_geq(restart_in_ms(&b, 3), 0);
 }
 
+/* It has learned more entries than the voters have spoken of: they speak when
+ * other replicas vote, and roles were changed since. */
+Test(member_change, a_newcomer_has_no_vote_because_it_knows_more)
+{
+    struct bench b;
+    comes_to_three(&b);
+    for (qn_node_t i = 0; i < 3; i++) {
+        met(&b, i, 3, QN_OK);
+    }
+    voters_are(&b, 3, 7, 7);
+    cr_expect_eq(b.s.voters, 7);
+    cr_expect_not(b.s.replica[3].leaves);
+    says_kind(&b, 3, QN_CTL_READY);
+    timer(&b);
+    cr_expect_not_null(order(&b, 1));
+    cr_expect_eq(b.s.change.step, QN_MEMBER_VOTES);
+}
+
 /* ---- orders -------------------------------------------------------------- */
 
 Test(member_change, another_one_is_asked_if_the_first_ends_or_is_silent)
