@@ -115,9 +115,9 @@ void qn_sv_voters_learn(const struct qn_sv_step *x, uint32_t entries,
 /* One that was removed may be the only one that knows it, and drains now. Until
  * a voter has learned it, its vote may be needed, and it is started again as
  * after any end (PROTOCOL.md 4.4, the end of a seat). So it counts as a voter
- * beside those that it names, until one of these has spoken. One without a vote,
- * as far as is known, does not get it by that: a newcomer often knows more
- * entries than the voters have spoken of. */
+ * beside those that it names, until one of these has spoken. One without a
+ * vote, as far as is known, does not get it by that: a newcomer often knows
+ * more entries than the voters have spoken of. */
 static void without_vote(const struct qn_sv_step *x, qn_node_t from,
                          const struct qn_ctl_voters *m)
 {
