@@ -8,9 +8,12 @@ class VerifiedLoad:
     """A load on the ports of all replicas; its verdict covers all requests
     between begin and end."""
 
-    def __init__(self, q, quoin, *args):
+    def __init__(self, q, quoin, *args, to=None):
+        """to: ports, instead of those of all replicas."""
+        where = q.to() if to is None else \
+            [a for p in to for a in ("--to", "127.0.0.1:%d" % p)]
         self.process = subprocess.Popen(
-            [quoin, "load", *q.to(), "--keys", "50", "--warmup", "0", "--seconds",
+            [quoin, "load", *where, "--keys", "50", "--warmup", "0", "--seconds",
              "600", "--verify", "--json", *args],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
