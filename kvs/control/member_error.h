@@ -53,7 +53,7 @@ enum qn_member_error {
  *  gets a line that points to the server's log. Pure, any thread. */
 const char *qn_member_error_text(int64_t why);
 
-#define QN_MEMBER_WHY_MAX 192u
+#define QN_MEMBER_WHY_MAX 224u
 
 /** What an answer that is no success says, in one line: the text, and the
  *  replica and the error that are its reason, if it has them.
