@@ -167,6 +167,8 @@ struct qn_member_change {
 /** A group that is being taken over: what its replicas have said so far. */
 struct qn_orphans {
     bool taken_over;    /* the group is ours; those awaited are late */
+    uint64_t voters;    /* mask: those that replicas without a vote name, and
+                           these; if no voter speaks */
     uint64_t connected; /* mask; before TAKE_OVER: its process lives */
     uint64_t awaited;   /* mask; it has not said all */
     uint64_t ready;     /* mask; it said READY */

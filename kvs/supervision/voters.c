@@ -58,7 +58,8 @@ uint32_t qn_sv_members(const struct qn_supervision *s)
 void qn_sv_voters_begin(struct qn_supervision *s)
 {
     const uint64_t seats = qn_low_bits(s->opts.replicas);
-    s->voters = s->voters_entries != 0 ? s->voters & seats : 0;
+    s->voters =
+        (s->voters_entries != 0 ? s->voters : s->orphans.voters) & seats;
     if (s->voters == 0) {
         s->voters = s->opts.taken != 0 ? s->opts.taken & seats : seats;
     }
@@ -114,21 +115,20 @@ void qn_sv_voters_learn(const struct qn_sv_step *x, uint32_t entries,
 
 /* One that was removed may be the only one that knows it, and drains now. Until
  * a voter has learned it, its vote may be needed, and it is started again as
- * after any end (PROTOCOL.md 4.4, the end of a seat). So it counts as a voter
- * beside those that it names, until one of these has spoken. One without a
- * vote, as far as is known, does not get it by that: a newcomer often knows
- * more entries than the voters have spoken of. */
+ * after any end (PROTOCOL.md 4.4, the end of a seat). So only the word of a
+ * voter counts. If none speaks to an adopter, one without a vote counts as a
+ * voter beside those that it names. */
 static void without_vote(const struct qn_sv_step *x, qn_node_t from,
                          const struct qn_ctl_voters *m)
 {
     struct qn_supervision *s = x->s;
     struct qn_replica_slot *r = &s->replica[from];
-    if (m->voters == 0 || m->entries <= s->voters_entries ||
-        (s->served && !qn_sv_votes(s, from))) {
-        return;
+    if (m->voters == 0) {
+        return; /* it knows no entry */
     }
-    qn_sv_voters_learn(x, m->entries - 1, m->voters | qn_sv_bit(from));
-    if (s->served && qn_sv_votes(s, from) && !r->leaves) {
+    s->orphans.voters |= m->voters | qn_sv_bit(from);
+    if (s->served && qn_sv_votes(s, from) && !r->leaves &&
+        m->entries > s->voters_entries) {
         leaves_by(x, r);
     }
 }

@@ -675,6 +675,29 @@ Test(member_change, an_adopter_ends_a_newcomer_without_a_vote)
     cr_expect_eq(restart_in_ms(&b, 3), 0);
 }
 
+/* Roles have changed, and the voters lag. */
+Test(member_change, an_adopter_ends_a_newcomer_that_knows_more)
+{
+    struct bench b;
+    struct qn_supervision_opts o = opts_of(SEATS);
+    o.taken = 3;
+    bench_init(&b, 1);
+    orphan(&b, 3, 4, 3);
+    orphan(&b, 0, 3, 3);
+    orphan(&b, 1, 3, 3);
+    step(&b,
+         (struct qn_supervision_event){.kind = QN_ON_TAKE_OVER, .opts = &o});
+    step(&b, (struct qn_supervision_event){.kind = QN_ON_VACANT, .node = 2});
+    for (qn_node_t i = 0; i < SEATS; i++) {
+        step(&b,
+             (struct qn_supervision_event){.kind = QN_ON_CATCH_UP, .node = i});
+    }
+    step(&b, (struct qn_supervision_event){.kind = QN_ON_TAKEN_OVER});
+    timer(&b);
+    cr_expect_eq(b.s.voters, 3);
+    cr_expect_eq(told(&b, 3, QN_CTL_DRAIN), 1);
+}
+
 /* It may have a vote of which the others have not heard. */
 Test(member_change, a_late_replica_is_left_alone_until_it_has_spoken)
 {
