@@ -217,8 +217,9 @@ def main():
     try:
         run.run()
     except AssertionError as e:
-        print("seed %d failed: %s\n%s" % (o.seed, e, getattr(
-            run.q, "log", "")), file=sys.stderr)
+        print("%s\nseed %d failed after %r: %s" % (
+            getattr(run.q, "log", ""), o.seed, dict(run.count), e),
+              file=sys.stderr)
         return 1
     return 0
 
