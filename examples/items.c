@@ -1,7 +1,30 @@
 #include "examples/items.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+struct text text_word(struct text *t)
+{
+    const char *space = memchr(t->at, ' ', t->len);
+    const struct text w = {t->at, space ? (size_t)(space - t->at) : t->len};
+    const size_t taken = w.len + (space != NULL);
+    *t = (struct text){t->at + taken, t->len - taken};
+    return w;
+}
+
+bool text_is(struct text t, const char *s)
+{
+    return t.len == strlen(s) && memcmp(t.at, s, t.len) == 0;
+}
+
+int64_t text_number(struct text t)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%.*s", (int)(t.len < 23 ? t.len : 23),
+             t.at);
+    return strtoll(digits, NULL, 10);
+}
 
 struct item *item_make(size_t key_len, size_t value_len)
 {

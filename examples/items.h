@@ -16,6 +16,11 @@ struct text {
     size_t len;
 };
 
+/* @return the first word, which is taken off. */
+struct text text_word(struct text *t);
+bool text_is(struct text t, const char *s);
+int64_t text_number(struct text t); /* 0, if it is none */
+
 struct item {
     uint32_t owners; /* lists; not in a snapshot. What follows is: */
     uint32_t key_len, value_len;

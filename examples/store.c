@@ -1,7 +1,8 @@
 /*
  * A replicated key-value store in a program of one's own. Start it MEMBERS
  * times, on a terminal each; then each answers lines, and all have the same
- * keys, whichever of them is killed and started again.
+ * keys, whichever of them is killed and started again. Start it once more, and
+ * there is one more member; a member that is removed ends.
  *
  *     store NAME MEMBERS [LOG_MIB]
  *
@@ -9,8 +10,9 @@
  *     2 get color               2 is blue            (or: 2 none)
  *     3 incr visits 5           3 ok 5
  *     4 del color               4 ok 1               (or 0: there was none)
- *     5 status                  5 serving seat 0 leader 0 members 7 ...
+ *     5 status                  5 serving seat 0 incarnation 1 leader 0 ...
  *     6 digest                  6 applied 12 keys 1 digest 9f0c...
+ *     7 remove 2 3              7 ok                 (seat, incarnation)
  *
  * The first word is the request's name; it begins the answer, and answers come
  * in any order. "unknown" is the answer to a change that may happen or not,
@@ -35,31 +37,6 @@ enum { LINE_BYTES_MAX = 128 << 10 };
 
 #define TIMEOUT ((uint64_t)5 * 1000000000) /* ns */
 
-/* ---- text ---------------------------------------------------------------- */
-
-/* @return the first word, which is taken off. */
-static struct text word(struct text *t)
-{
-    const char *space = memchr(t->at, ' ', t->len);
-    const struct text w = {t->at, space ? (size_t)(space - t->at) : t->len};
-    const size_t taken = w.len + (space != NULL);
-    *t = (struct text){t->at + taken, t->len - taken};
-    return w;
-}
-
-static bool is(struct text t, const char *s)
-{
-    return t.len == strlen(s) && memcmp(t.at, s, t.len) == 0;
-}
-
-static int64_t number(struct text t)
-{
-    char digits[24];
-    snprintf(digits, sizeof digits, "%.*s", (int)(t.len < 23 ? t.len : 23),
-             t.at);
-    return strtoll(digits, NULL, 10);
-}
-
 /* ---- the service --------------------------------------------------------- */
 
 static struct items now, cut, coming; /* the state; as it was; one that comes */
@@ -71,11 +48,11 @@ static size_t half_bytes;
 static int apply(void *ctx, const struct qn_group_command *c, uint64_t *result)
 {
     struct text rest = {c->bytes, c->len};
-    const struct text verb = word(&rest), key = word(&rest);
+    const struct text verb = text_word(&rest), key = text_word(&rest);
     bool found;
     const size_t at = items_find(&now, key, &found);
     (void)ctx;
-    if (is(verb, "del")) {
+    if (text_is(verb, "del")) {
         if (found) {
             items_remove(&now, at);
         }
@@ -83,9 +60,9 @@ static int apply(void *ctx, const struct qn_group_command *c, uint64_t *result)
         return QN_OK;
     }
     char digits[24];
-    if (is(verb, "incr")) {
-        *result = (uint64_t)number(rest) +
-                  (uint64_t)(found ? number(item_value(now.item[at])) : 0);
+    if (text_is(verb, "incr")) {
+        *result = (uint64_t)text_number(rest) +
+                  (uint64_t)(found ? text_number(item_value(now.item[at])) : 0);
         rest.len = (size_t)snprintf(digits, sizeof digits, "%" PRId64,
                                     (int64_t)*result);
         rest.at = digits;
@@ -201,17 +178,31 @@ struct request {
     char line[];
 };
 
+static struct request *request_make(struct text line, const char *upto)
+{
+    const size_t len = (size_t)(upto - line.at);
+    struct request *r = malloc(sizeof *r + len);
+    if (r != NULL) {
+        r->len = len;
+        memcpy(r->line, line.at, len);
+    }
+    return r;
+}
+
 static void on_changed(void *ctx, int err, uint64_t result)
 {
     struct request *r = ctx;
-    struct text t = {r->line, r->len}, tag = word(&t);
+    struct text t = {r->line, r->len}, tag = text_word(&t);
     printf("%.*s ", (int)tag.len, tag.at);
-    if (err != QN_OK) {
+    const struct text verb = text_word(&t);
+    if (err == QN_EUNKNOWN) {
         printf("unknown\n");
-    } else if (is(word(&t), "set")) {
-        printf("ok\n");
-    } else {
+    } else if (err != QN_OK) {
+        printf("refused: %s\n", qn_strerror(err));
+    } else if (text_is(verb, "incr") || text_is(verb, "del")) {
         printf("ok %" PRId64 "\n", (int64_t)result);
+    } else {
+        printf("ok\n");
     }
     free(r);
 }
@@ -219,9 +210,9 @@ static void on_changed(void *ctx, int err, uint64_t result)
 static void on_readable(void *ctx, int err, uint64_t result)
 {
     struct request *r = ctx;
-    struct text t = {r->line, r->len}, tag = word(&t);
+    struct text t = {r->line, r->len}, tag = text_word(&t);
     bool found;
-    (void)word(&t);
+    (void)text_word(&t);
     const size_t at = items_find(&now, t, &found);
     printf("%.*s ", (int)tag.len, tag.at);
     (void)result;
@@ -241,14 +232,15 @@ static void say_status(struct text tag)
     static const char *phases[] = {"meeting", "syncing", "serving", "ended"};
     struct qn_group_status s;
     qn_group_status(group, &s);
-    printf("%.*s %s seat %" PRIu32 " leader %" PRIu32 " members %" PRIu64
-           " in_sync %" PRIu64 " deaths %" PRIu32 " applied %" PRIu64
-           " decided %" PRIu64 " proposals %" PRIu64 " given %" PRIu64
-           " installed %" PRIu64 " shared_max %" PRIu64 " log_max %" PRIu64
-           "\n",
-           (int)tag.len, tag.at, phases[s.phase], s.seat, s.leader, s.members,
-           s.in_sync, s.deaths, s.applied, s.decided, s.proposals,
-           s.snapshots_given, s.snapshots_installed, needs.shared, needs.log);
+    printf("%.*s %s seat %" PRIu32 " incarnation %" PRIu64 " leader %" PRIu32
+           " members %" PRIu64 " voters %" PRIu64 " in_sync %" PRIu64
+           " deaths %" PRIu32 " applied %" PRIu64 " decided %" PRIu64
+           " proposals %" PRIu64 " given %" PRIu64 " installed %" PRIu64
+           " shared_max %" PRIu64 " log_max %" PRIu64 "\n",
+           (int)tag.len, tag.at, phases[s.phase], s.seat, s.incarnation,
+           s.leader, s.members, s.voters, s.in_sync, s.deaths, s.applied,
+           s.decided, s.proposals, s.snapshots_given, s.snapshots_installed,
+           needs.shared, needs.log);
 }
 
 static void say_digest(struct text tag)
@@ -263,30 +255,31 @@ static void obey(struct text line)
 {
     static const char *reasons[] = {"taken", "joins", "full", "no credit",
                                     "held"};
-    struct text t = line, tag = word(&t);
-    const struct text change = t, verb = word(&t), key = word(&t);
+    struct text t = line, tag = text_word(&t);
+    const struct text change = t, verb = text_word(&t), key = text_word(&t);
     int err = QN_EINVAL;
-    if (is(verb, "status")) {
+    if (text_is(verb, "status")) {
         say_status(tag);
         return;
     }
-    if (is(verb, "digest")) {
+    if (text_is(verb, "digest")) {
         say_digest(tag);
         return;
     }
-    const size_t len = (size_t)(key.at + key.len - line.at);
-    struct request *r = malloc(sizeof *r + len);
+    struct request *r = request_make(line, key.at + key.len);
     if (r == NULL) {
         err = QN_ENOMEM;
-    } else {
-        r->len = len;
-        memcpy(r->line, line.at, len);
-        if (is(verb, "get")) {
-            err = qn_group_barrier(group, TIMEOUT, on_readable, r);
-        } else if (is(verb, "set") || is(verb, "incr") || is(verb, "del")) {
-            err = qn_group_propose(group, change.at, change.len, TIMEOUT,
-                                   on_changed, r);
-        }
+    } else if (text_is(verb, "get")) {
+        err = qn_group_barrier(group, TIMEOUT, on_readable, r);
+    } else if (text_is(verb, "remove")) {
+        const struct qn_group_change c = {.seat = (uint32_t)text_number(key),
+                                          .incarnation =
+                                              (uint64_t)text_number(t)};
+        err = qn_group_change(group, &c, TIMEOUT, on_changed, r);
+    } else if (text_is(verb, "set") || text_is(verb, "incr") ||
+               text_is(verb, "del")) {
+        err = qn_group_propose(group, change.at, change.len, TIMEOUT,
+                               on_changed, r);
     }
     if (err != QN_OK) {
         printf("%.*s refused: %s\n", (int)tag.len, tag.at,
@@ -358,7 +351,8 @@ int main(int argc, char **argv)
         } while (said == QN_GROUP_AGAIN);
     }
     if (said < 0) {
-        fprintf(stderr, "store: %s\n", qn_group_why(group));
+        fprintf(stderr, "store: %s (%s)\n", qn_group_why(group),
+                qn_strerror(said));
     }
     qn_group_leave(group); /* what still waits is answered */
     fflush(stdout);

@@ -66,8 +66,8 @@ class Client:
 
     def next(self):
         """One more request, unless the load has ended."""
-        m = self.load.world.member.get(self.where)
-        if self.load.over or m is None:
+        m = self.load.world.member[self.where]
+        if self.load.over or self.where in self.load.gone:
             return
         self.busy = True
         call, line = self.load.request()
@@ -105,6 +105,7 @@ class Load:
         self.size_max = size_max
         self.history = History()
         self.refused, self.progress = {}, {}
+        self.gone = set()  # members that do not come back
         self.over = False
         self.clients = []
 

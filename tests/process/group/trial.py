@@ -20,6 +20,7 @@ The seed determines what is done when, and what the clients ask; the timing of
 the machine differs. One line per run, and the sum; status 1 if a run failed.
 """
 import argparse
+import collections
 import random
 import sys
 
@@ -49,20 +50,26 @@ class Fault:
 class Run:
     def __init__(self, o, number):
         rng = random.Random("%d %d" % (o.seed, number))
-        self.o = o
-        self.faults = sorted((Fault(rng, o.seconds) for _ in range(o.faults)),
-                             key=lambda f: f.at)
+        self.o, self.number = o, number
+        self.plan(rng)
         self.load_seed = rng.random()
         self.log_mib, self.clients = rng.choice(LOG_MIB), rng.choice(CLIENTS)
         self.wrong = []
         self.returning = set()  # members that will be started again
+        self.gone = set()  # those that will not
         self.lag = self.log_max = self.shared_max = 0
         self.installed = self.given = 0
+
+    def plan(self, rng):
+        self.faults = sorted(
+            (Fault(rng, self.o.seconds) for _ in range(self.o.faults)),
+            key=lambda f: f.at)
 
     def run(self):
         self.world = World(self.o.store, self.o.members,
                            self.log_mib)
         self.load = Load(self.world, self.load_seed, SIZE_MAX)
+        self.load.gone = self.gone
         try:
             self.begin()
             self.disturb()
@@ -101,7 +108,7 @@ class Run:
         got = {i: fields(a) for i, a in said.items() if a is not None}
         got = {i: s for i, s in got.items() if s["phase"] == "serving"}
         for s in got.values():
-            self.shared_max = self.o.members * s["shared_max"] + MIB
+            self.shared_max = len(self.world.member) * s["shared_max"] + MIB
             self.log_max = s["log_max"]
         if got:
             applied = [s["applied"] for s in got.values()]
@@ -128,6 +135,9 @@ class Run:
         if not able or f.kind == "kill" and not self.survives(got):
             return
         i = able[int(f.choice * len(able))]
+        self.strike(f, i)
+
+    def strike(self, f, i):
         f.did = f.kind
         self.returning.add(i)
         if f.kind == "kill":
@@ -147,6 +157,8 @@ class Run:
         m = self.world.member[i]
         if f.kind == "stop":
             self.world.go_on(i)
+        elif i in self.gone:
+            pass
         elif m.ended:
             self.world.start(i)
         else:  # its end has not been seen yet
@@ -156,10 +168,15 @@ class Run:
 
     # ---- what must be so
 
+    def meant(self):
+        """Members that are to live, once all have come back."""
+        return [m for i, m in self.world.member.items() if i not in self.gone]
+
     def all_serve(self):
         self.world.until(
             lambda: "all serve: %s" % self.statuses(),
-            lambda: len(self.statuses()) == self.o.members, self.o.patience)
+            lambda: len(self.statuses()) == len(self.meant()),
+            self.o.patience)
 
     def heal(self):
         self.world.until("all have come back", lambda: not self.returning,
@@ -170,11 +187,11 @@ class Run:
             lambda: "clients at each member have answers: %s" % {
                 i: fields(s) for i, s in self.world.answers(
                     "status", self.o.patience, self.awake()).items()},
-            lambda: len(self.load.progress) == self.o.members and
-            min(self.load.progress.values()) > since, self.o.patience)
+            lambda: all(self.load.progress.get(m.index, 0) > since
+                        for m in self.meant()), self.o.patience)
 
     def judge(self):
-        members = list(self.world.member.values())
+        members = self.meant()
         self.load.end(self.o.patience)
         self.load.read_all(members, self.o.patience)
         for m in members:
@@ -203,6 +220,20 @@ class Run:
                                      self.shared > self.shared_max):
             self.wrong.append("too much memory")
 
+    def counts(self):
+        found = {"runs": 1, "wrong": int(bool(self.wrong)),
+                 "answers": self.load.history.ended,
+                 "unknown": self.load.history.unknown,
+                 "snapshots": self.installed}
+        for kind, name in (("kill", "killed"), ("stop", "stopped")):
+            did = [f for f in self.faults if f.did == kind]
+            found[name] = len(did)
+            found["leaders " + name] = sum(f.leader for f in did)
+        return found
+
+    def story(self):
+        return self.faults
+
     def anonymous_max(self):
         """The state, one that is given and one that comes; the log; own
         proposals; and as much again, for what malloc keeps."""
@@ -211,53 +242,48 @@ class Run:
 
     def __str__(self):
         h = self.load.history
-        return ("log %d MiB, %d clients: %s: %d answers, %d unknown, refused %s, lag %d, %d snapshots, "
+        return ("log %d MiB, %d clients, %s: %d answers, %d unknown, refused %s, lag %d, %d snapshots, "
                 "memory %.1f + %.1f MiB, %s" % (
                     self.log_mib, self.clients,
-                    ", ".join(map(str, self.faults)), h.ended, h.unknown,
+                    ", ".join(map(str, self.story())), h.ended, h.unknown,
                     self.load.refused, self.lag, self.installed,
                     self.anonymous / MIB, self.shared / MIB,
                     "; ".join(self.wrong) or "well"))
 
 
-def parse():
+def parser(text):
     p = argparse.ArgumentParser(
-        description=__doc__, allow_abbrev=False,
+        description=text, allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--store", default=BUILD + "/examples/store")
     p.add_argument("--quoin", default=BUILD + "/loadgen/quoin")
     p.add_argument("--runs", type=int, default=10)
     p.add_argument("--first", type=int, default=0, help="number of the first")
     p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--seconds", type=float, default=1.5, help="of a run")
     p.add_argument("--members", type=int, default=3)
-    p.add_argument("--faults", type=int, default=4, help="in a run")
     p.add_argument("--patience", type=float, default=10,
                    help="from when all go on until all is well, s")
     p.add_argument("--sanitized", action="store_true",
                    help="of memory there is no verdict")
-    return p.parse_args()
+    return p
+
+
+def do(runs, o):
+    """A line of each run, and their sum. @return the exit status."""
+    total = collections.Counter()
+    for number in range(o.first, o.first + o.runs):
+        r = runs(o, number).run()
+        print("run %d: %s" % (number, r), flush=True)
+        total.update(r.counts())
+    print(", ".join("%s %d" % x for x in total.items()))
+    return int(total["wrong"] > 0)
 
 
 def main():
-    o = parse()
-    total = {"runs": 0, "wrong": 0, "killed": 0, "leaders killed": 0,
-             "stopped": 0, "leaders stopped": 0, "answers": 0, "unknown": 0,
-             "snapshots": 0}
-    for number in range(o.first, o.first + o.runs):
-        r = Run(o, number).run()
-        print("run %d: %s" % (number, r), flush=True)
-        total["runs"] += 1
-        total["wrong"] += bool(r.wrong)
-        for f in r.faults:
-            for did, name in (("kill", "killed"), ("stop", "stopped")):
-                total[name] += f.did == did
-                total["leaders " + name] += f.did == did and f.leader
-        total["answers"] += r.load.history.ended
-        total["unknown"] += r.load.history.unknown
-        total["snapshots"] += r.installed
-    print(", ".join("%s %d" % x for x in total.items()))
-    return int(total["wrong"] > 0)
+    p = parser(__doc__)
+    p.add_argument("--seconds", type=float, default=1.5, help="of a run")
+    p.add_argument("--faults", type=int, default=4, help="in a run")
+    return do(Run, p.parse_args())
 
 
 if __name__ == "__main__":
