@@ -173,6 +173,7 @@ static int commons_make(struct qn_group *g)
 
 static int listen_at(struct qn_group *g)
 {
+    g->deaf_until = 0;
     return qn_group_watch(g, qn_rendezvous_fd(g->rendezvous),
                           QN_WATCH_LISTENER);
 }
@@ -432,7 +433,11 @@ static bool founder_ended(struct qn_group *g)
 
 static int assemble(struct qn_group *g, qn_time_t now)
 {
-    if (!g->founds && !g->has_begin && founder_ended(g) && !g->has_begin) {
+    const bool alone = !g->founds && !g->has_begin && founder_ended(g);
+    if (g->step == QN_STEP_FAILED) {
+        return g->err;
+    }
+    if (alone && !g->has_begin) {
         return g->first != 0 ? qn_group_start_later(g)
                              : qn_group_enter_again(g);
     }

@@ -122,6 +122,7 @@ struct qn_group {
     uint64_t begin[QN_NODES_MAX]; /* has_begin: the first incarnations; 0: of a
                                      seat that is vacant then */
 
+    qn_time_t deaf_until; /* the listening socket is not watched; 0 */
     struct qn_group_link link[QN_GROUP_LINKS_MAX];
     uint32_t links; /* open ones */
     struct qn_group_known known[QN_GROUP_KNOWN_MAX];

@@ -10,6 +10,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "core/base/assert.h"
@@ -19,6 +20,7 @@
 #include "paxos/group/group_internal.h"
 
 #define LINK_MAX (2 * QN_S)
+#define DEAF     (100 * QN_MS) /* without descriptors for those that come */
 
 enum { FDS_MOST = QN_NODES_MAX + 1, HEAR_MOST = 512 };
 
@@ -69,18 +71,43 @@ bool qn_group_link_say(struct qn_group *g, struct qn_group_link *l,
     return true;
 }
 
+static void listener_hears(struct qn_group *g, bool hears)
+{
+    struct epoll_event e = {.events = hears ? EPOLLIN : 0,
+                            .data = {.u32 = QN_WATCH_LISTENER}};
+    (void)epoll_ctl(g->epoll, EPOLL_CTL_MOD, qn_rendezvous_fd(g->rendezvous),
+                    &e);
+}
+
+static void no_descriptors(struct qn_group *g)
+{
+    (void)qn_group_fail(g, QN_EMFILE, "this process has no free descriptors");
+}
+
+/* What cannot be accepted stays readable: a host would make one turn after the
+ * other. So a member does not look for a while. */
 void qn_group_links_accept(struct qn_group *g, qn_time_t now)
 {
-    int fd;
+    int fd, err;
     pid_t pid;
-    while (qn_rendezvous_accept(g->rendezvous, &fd, &pid) == QN_OK) {
+    while ((err = qn_rendezvous_accept(g->rendezvous, &fd, &pid)) == QN_OK) {
         (void)qn_group_link_add(g, fd, false, now);
+    }
+    if (err == QN_EMFILE && g->step < QN_STEP_RUN) {
+        no_descriptors(g);
+    } else if (err != QN_EAGAIN) {
+        listener_hears(g, false);
+        g->deaf_until = now + DEAF;
     }
 }
 
 qn_time_t qn_group_links_turn(struct qn_group *g, qn_time_t now)
 {
-    qn_time_t at = QN_TIME_NEVER;
+    if (g->deaf_until != 0 && now >= g->deaf_until) {
+        listener_hears(g, true);
+        g->deaf_until = 0;
+    }
+    qn_time_t at = g->deaf_until != 0 ? g->deaf_until : QN_TIME_NEVER;
     for (uint32_t i = 0; g->links > 0 && i < QN_GROUP_LINKS_MAX; i++) {
         struct qn_group_link *l = &g->link[i];
         const bool waits =
@@ -383,7 +410,9 @@ static bool hear_one(struct qn_group *g, struct qn_group_link *l)
             qn_fd_message_close(&in);
         }
     }
-    if (err == QN_ENOSYS && !l->ours) {
+    if (err == QN_EMFILE && g->step < QN_STEP_RUN) {
+        no_descriptors(g); /* what came with it is lost */
+    } else if (err == QN_ENOSYS && !l->ours) {
         refuse(g, l, err, "the members speak another version");
     } else if (err != QN_OK) {
         qn_group_link_close(g, l);

@@ -223,23 +223,30 @@ int qn_group_acquaint(struct qn_group *g, const struct qn_group_known *like)
 
 /* ---- starting ------------------------------------------------------------ */
 
-/* One that cannot be mapped, or that has no lanes for this seat, is a peer that
- * is not there: it introduces itself later, or was damaged. */
-static void meet_one(struct qn_group *g, const struct qn_group_known *k)
+/* One that has no lanes for this seat, or whose outbox is none, is a peer that
+ * is not there: it introduces itself later, or was damaged.
+ * @return QN_OK; QN_ENOMEM, QN_EMFILE: the group has ended for this process. */
+static int meet_one(struct qn_group *g, const struct qn_group_known *k)
 {
     const struct qn_member_peer *p = &k->peer;
     struct qn_member_peer former;
     if (p->node != g->self && qn_member_peer(g->member, p->node, &former)) {
         qn_member_meet_ended(g->member, p->node, former.incarnation);
     }
-    if (qn_member_meet(g->member, p) != QN_OK || p->node == g->self) {
-        return;
+    int err = qn_member_meet(g->member, p);
+    if (err == QN_ENOMEM || err == QN_EMFILE) {
+        return qn_group_fail(g, err,
+                             "this process cannot map what a member shares");
+    }
+    if (err != QN_OK || p->node == g->self) {
+        return QN_OK;
     }
     if (k->ended || is_dead(g, p->node, p->incarnation)) {
         qn_member_meet_ended(g->member, p->node, p->incarnation);
     } else {
         qn_member_meet_unless_seated(g->member, p->node);
     }
+    return QN_OK;
 }
 
 static int run(struct qn_group *g, bool first)
@@ -279,7 +286,10 @@ static void meet_rest(struct qn_group *g)
 int qn_group_start_later(struct qn_group *g)
 {
     for (uint32_t i = 0; i < g->known_count; i++) {
-        meet_one(g, &g->known[i]);
+        int err = meet_one(g, &g->known[i]);
+        if (err != QN_OK) {
+            return err;
+        }
     }
     for (qn_node_t i = 0; i < g->layout.nodes; i++) {
         uint64_t inc;
@@ -301,8 +311,9 @@ static int start_first(struct qn_group *g)
             continue;
         }
         const struct qn_group_known *k = known(g, i, g->begin[i]);
-        if (k != NULL) {
-            meet_one(g, k);
+        int err = k != NULL ? meet_one(g, k) : QN_OK;
+        if (err != QN_OK) {
+            return err;
         }
         if (k == NULL || is_dead(g, i, g->begin[i])) {
             qn_member_meet_ended(g->member, i, g->begin[i]);

@@ -14,7 +14,9 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -432,6 +434,22 @@ static void forbid_pidfd(void)
     QN_ASSERT(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0);
 }
 
+/* The kernel gives the lowest numbers that are free. */
+static void limit_of(pid_t pid, uint32_t spare)
+{
+    struct rlimit limit;
+    char path[64];
+    rlim_t n = 0;
+    QN_ASSERT(prlimit(pid, RLIMIT_NOFILE, NULL, &limit) == 0);
+    for (spare++; spare > 0; n++) {
+        struct stat any;
+        snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)pid, (int)n);
+        spare -= lstat(path, &any) != 0;
+    }
+    limit.rlim_cur = n - 1;
+    QN_ASSERT(prlimit(pid, RLIMIT_NOFILE, &limit, NULL) == 0);
+}
+
 static void process_run(const struct group_world *w, uint32_t i, int control)
 {
     struct qn_group_opts o = w->opts;
@@ -456,6 +474,9 @@ static void process_run(const struct group_world *w, uint32_t i, int control)
                                           .abandon = on_abandon,
                                           .ctx = &me};
     QN_ASSERT(qn_group_join(&me.group, &o) == QN_OK);
+    if (w->spare > 0) {
+        limit_of(getpid(), w->spare - 1);
+    }
     loop(&me, control, w->loop);
 }
 
@@ -629,6 +650,19 @@ int group_world_fork(struct group_world *w, uint32_t i)
     cr_assert_eq(read(w->process[i].control, said, sizeof said), sizeof said);
     w->process[i].child = said[0];
     return said[1];
+}
+
+void group_world_limit(const struct group_world *w, uint32_t i, uint32_t spare)
+{
+    limit_of(w->process[i].pid, spare);
+}
+
+void group_world_unlimit(const struct group_world *w, uint32_t i)
+{
+    struct rlimit limit;
+    QN_ASSERT(prlimit(w->process[i].pid, RLIMIT_NOFILE, NULL, &limit) == 0);
+    limit.rlim_cur = limit.rlim_max;
+    QN_ASSERT(prlimit(w->process[i].pid, RLIMIT_NOFILE, &limit, NULL) == 0);
 }
 
 int group_world_descriptors(const struct group_world *w, uint32_t i)

@@ -81,6 +81,8 @@ struct group_world {
                                 has locked its own, which is robust, before it
                                 joins; NULL: none has */
     struct group_world_shared *shared; /* NULL: nothing subscribes */
+    uint32_t spare; /* descriptors that a process may open once it has begun to
+                       join, and 1; 0: as many as it wants */
     struct group_world_process process[GROUP_WORLD_MAX];
 };
 
@@ -125,6 +127,10 @@ int group_world_fork(struct group_world *w, uint32_t i);
 
 /** That it has open. */
 int group_world_descriptors(const struct group_world *w, uint32_t i);
+/** From now on process `i` can open `spare` descriptors more, or as many as it
+ *  wants. */
+void group_world_limit(const struct group_world *w, uint32_t i, uint32_t spare);
+void group_world_unlimit(const struct group_world *w, uint32_t i);
 
 struct group_world_report group_world_report(struct group_world *w, uint32_t i);
 
