@@ -382,6 +382,15 @@ bool sim_in_memory(uint64_t seed)
     return memory;
 }
 
+bool sim_has_seats(uint64_t seed)
+{
+    struct sim *s = calloc(1, sizeof *s);
+    set_up(s, seed, "");
+    bool seats = s->c.voters != 0;
+    free(s);
+    return seats;
+}
+
 bool sim_fits_model(uint64_t seed, bool memory)
 {
     struct sim *s = calloc(1, sizeof *s);

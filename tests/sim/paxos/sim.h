@@ -16,6 +16,9 @@ uint64_t sim_run(uint64_t seed, const char *program, struct coverage *cover);
 /** This seed runs with the memory acceptor. */
 bool sim_in_memory(uint64_t seed);
 
+/** In this seed members come and go. */
+bool sim_has_seats(uint64_t seed);
+
 /** Run one seed likewise, and write what its machines did (run_trace.h).
  *  @param f  Borrowed. */
 void sim_record(uint64_t seed, const char *program, FILE *f);

@@ -6,6 +6,8 @@
  *     QN_SIM_SEED=n                    that one only
  *     QN_SIM_FROM=n QN_SIM_SEEDS=m     m of them, from n (1) on
  *     QN_SIM_JOBS=n                    workers
+ *     QN_SIM_SEATS=1                   those in which members come and go: one
+ *                                      of ten; the table is printed only
  *
  * From BUDGET seeds on, all that coverage.h lists must have been reached.
  */
@@ -35,6 +37,7 @@
 struct shared {
     qn_a64 next;
     uint64_t last;
+    bool seats; /* these only */
     struct {
         uint64_t seed; /* that it runs */
         struct coverage cover;
@@ -66,7 +69,9 @@ static void work(struct shared *all, uint32_t me)
             return;
         }
         all->worker[me].seed = seed;
-        sim_run(seed, "test_paxos_sim", &all->worker[me].cover);
+        if (!all->seats || sim_has_seats(seed)) {
+            sim_run(seed, "test_paxos_sim", &all->worker[me].cover);
+        }
     }
 }
 
@@ -111,6 +116,7 @@ Test(paxos_sim, invariants_hold_and_progress_comes_after_healing,
     uint32_t jobs = one != 0 ? 1 : workers();
     qn_store(&all->next, from, QN_RELAXED); /* before any worker */
     all->last = from + count - 1;
+    all->seats = number("QN_SIM_SEATS", 0) != 0;
     if (jobs == 1) {
         work(all, 0);
     } else {
@@ -121,7 +127,8 @@ Test(paxos_sim, invariants_hold_and_progress_comes_after_healing,
         coverage_add(&sum, &all->worker[i].cover);
     }
     if (count >= BUDGET) {
-        cr_expect_eq(coverage_print(&sum, stdout), 0, "not reached: see `!`");
+        uint32_t zero = coverage_print(&sum, stdout);
+        cr_expect(all->seats || zero == 0, "not reached: see `!`");
     }
     munmap(all, sizeof *all);
 }
