@@ -184,6 +184,27 @@ Test(member_change, a_silent_member_ends_it)
     cr_expect_eq(answer(&b, 1), QN_MEMBER_ERROR_SILENT);
 }
 
+Test(member_change, a_newcomer_that_is_late_ends)
+{
+    struct bench b;
+    serve(&b, 3);
+    wants_one_more(&b, 1);
+    spawned(&b, 3);
+    later(&b, 60000); /* no HELLO */
+    cr_expect_not_null(find(&b, QN_DO_KILL, 3));
+    killed(&b, 3);
+    timer(&b);
+    cr_expect_eq(answer(&b, 1), QN_MEMBER_ERROR_LATE);
+    comes_to_three(&b);
+    for (qn_node_t i = 0; i < 3; i++) {
+        met(&b, i, 3, QN_OK);
+    }
+    later(&b, 59999);
+    cr_expect_null(find(&b, QN_DO_KILL, 3));
+    later(&b, 1);
+    cr_expect_not_null(find(&b, QN_DO_KILL, 3));
+}
+
 /* Its next incarnation has lanes for all seats that are taken. */
 Test(member_change, a_member_that_ends_need_not_meet_it)
 {
