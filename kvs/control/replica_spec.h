@@ -48,10 +48,8 @@ struct qn_replica_spec {
     struct qn_place place;         /* where this process is pinned */
     struct qn_connection_placement placement; /* of new connections */
     int numa_node[QN_NODES_MAX]; /* of each node, for qn_outbox_opts; -1 */
-    bool own_cores;              /* no two nodes share a core */
     const struct qn_topology *topology; /* the broadcast tree */
-    qn_time_t spin;                     /* ns of spinning before parking; 0:
-                                           none */
+    uint32_t cores;                     /* more replicas share cores */
     uint32_t tcp_port; /* really bound, shared; 0: Unix socket */
     uint32_t own_port; /* really bound, own; 0: none */
 };

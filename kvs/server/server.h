@@ -169,6 +169,9 @@ uint64_t qn_server_voters(const struct qn_server *s);
  *  vote; this one among them. */
 uint64_t qn_server_members(const struct qn_server *s);
 
+/** Has each of these (mask) a core of its own? */
+bool qn_server_own_cores(const struct qn_server *s, uint64_t members);
+
 /** Once a turn: follow what has changed. */
 void qn_server_members_turn(struct qn_server *s);
 

@@ -36,6 +36,11 @@ uint64_t qn_server_members(const struct qn_server *s)
     return qn_members_all(&v);
 }
 
+bool qn_server_own_cores(const struct qn_server *s, uint64_t members)
+{
+    return (uint32_t)__builtin_popcountll(members) <= s->boot->cores;
+}
+
 /* "0,2". */
 static const char *nodes_text(uint64_t mask, char *text, size_t cap)
 {
@@ -140,6 +145,8 @@ void qn_server_members_turn(struct qn_server *s)
     const unsigned actions = qn_members_turn(&s->members, &v);
     if ((actions & QN_MEMBERS_SEATS) != 0) {
         qn_fanout_vacant(s->ask, ~s->members.members);
+        qn_member_own_cores(s->member,
+                            qn_server_own_cores(s, s->members.members));
     }
     if ((actions & QN_MEMBERS_VOTERS) != 0) {
         qn_settings_voters(s,

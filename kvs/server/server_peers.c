@@ -91,7 +91,7 @@ static int member_make(struct qn_server *s)
         .backlog_bytes = c->repl_backlog_size,
         .lag_timeout = c->lag_timeout * QN_MS,
         .min_awaited = c->min_replicas_to_write,
-        .own_cores = b->own_cores,
+        .own_cores = qn_server_own_cores(s, b->seats),
         .numa_node = b->numa_node,
         .topology = b->topology->name,
         .costs = b->topology->anew ? b->topology->costs : NULL,

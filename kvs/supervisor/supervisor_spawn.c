@@ -30,6 +30,17 @@
 #include "core/wait/spin.h"
 #include "kvs/supervisor/supervisor_internal.h"
 
+/* So many replicas have a core each. */
+static uint32_t cores_of(const struct qn_supervisor *s)
+{
+    struct qn_spin_opts o = {.cores = s->places.count,
+                             .quota_milli = s->places.quota_milli};
+    do {
+        o.nodes++;
+    } while (o.nodes <= QN_NODES_MAX && qn_doorbell_spin_budget(&o) != 0);
+    return o.nodes - 1;
+}
+
 static struct qn_replica_spec spec_of(const struct qn_supervisor *s,
                                       qn_node_t self, uint64_t incarnation,
                                       int control)
@@ -48,13 +59,9 @@ static struct qn_replica_spec spec_of(const struct qn_supervisor *s,
                                 .place = s->child[self].place,
                                 .placement = s->placement,
                                 .topology = &s->topology,
+                                .cores = cores_of(s),
                                 .tcp_port = s->listen.port,
                                 .own_port = s->listen.own_port[self]};
-    b.spin = qn_doorbell_spin_budget(
-        &(struct qn_spin_opts){.nodes = (uint32_t)__builtin_popcountll(b.seats),
-                               .cores = s->places.count,
-                               .quota_milli = s->places.quota_milli});
-    b.own_cores = b.spin != 0;
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
         bool home = i < b.nodes && s->places.numa_calls;
         b.doorbell_fd[i] = s->doorbell_fd[i];

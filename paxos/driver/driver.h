@@ -472,6 +472,10 @@ struct qn_driver_flow {
 void qn_driver_limits(struct qn_driver *d, qn_time_t timeout,
                       uint32_t min_awaited);
 
+/** Each node has a core of its own from now on, or has not: times go by the
+ *  other column of the parameter table (opts.own_cores). */
+void qn_driver_own_cores(struct qn_driver *d, bool own_cores);
+
 /** @param out  Filled. @return false: this node does not lead. */
 bool qn_driver_flow(const struct qn_driver *d, struct qn_driver_flow *out);
 

@@ -212,6 +212,24 @@ static struct qn_params params(const struct qn_driver *d)
     return p;
 }
 
+/* How long a member of the ring may lack a broadcast. By message it says what
+ * it has learned somewhat later. */
+static qn_time_t ring_limit(const struct qn_driver_opts *o)
+{
+    return (o->own_cores ? QN_RING_LAG : QN_RING_LAG_SHARED) +
+           (o->peer_state == NULL ? QN_HEARTBEAT_INTERVAL : 0);
+}
+
+void qn_driver_own_cores(struct qn_driver *d, bool own_cores)
+{
+    if (own_cores != d->o.own_cores) {
+        d->o.own_cores = own_cores;
+        const struct qn_params v = params(d);
+        qn_onepaxos_times(d->machine, &v);
+        d->ring_choice.limit = ring_limit(&d->o);
+    }
+}
+
 static int machine_make(struct qn_driver *d, const struct survived *s)
 {
     const struct qn_onepaxos_opts o = {
@@ -312,14 +330,6 @@ static int begin(struct qn_driver *d, struct survived *s)
         qn_driver_mapped(d);
     }
     return err;
-}
-
-/* How long a member of the ring may lack a broadcast. By message it says what
- * it has learned somewhat later. */
-static qn_time_t ring_limit(const struct qn_driver_opts *o)
-{
-    return (o->own_cores ? QN_RING_LAG : QN_RING_LAG_SHARED) +
-           (o->peer_state == NULL ? QN_HEARTBEAT_INTERVAL : 0);
 }
 
 static int opts_check(const struct qn_driver_opts *o)

@@ -419,6 +419,10 @@ uint64_t qn_onepaxos_bytes_above(const struct qn_onepaxos *p, qn_slot_t slot);
 void qn_onepaxos_limits(struct qn_onepaxos *p, qn_time_t timeout,
                         uint32_t min_awaited);
 
+/** Take the times of `v` from the next step on; nothing else of it. A deadline
+ *  that is set stays. */
+void qn_onepaxos_times(struct qn_onepaxos *p, const struct qn_params *v);
+
 /** Flow control of this node while it leads; of no meaning otherwise. Borrowed,
  *  until the next step. */
 const struct qn_flow *qn_onepaxos_flow(const struct qn_onepaxos *p);

@@ -386,3 +386,18 @@ void qn_onepaxos_status(const struct qn_onepaxos *p,
         .lost = qn_leader_change_lost(p),
     };
 }
+
+void qn_onepaxos_times(struct qn_onepaxos *p, const struct qn_params *v)
+{
+    struct qn_params *own = &p->params;
+    own->t_gap = v->t_gap;
+    own->t_fetch = v->t_fetch;
+    own->t_acc = v->t_acc;
+    own->t_lead = v->t_lead;
+    own->jitter = v->jitter;
+    own->t_rank = v->t_rank;
+    own->t_read = v->t_read;
+    own->u_backoff = v->u_backoff;
+    p->ul.pause_least = QN_MAX(v->u_backoff, (qn_time_t)1);
+    p->ul.pause = QN_MAX(p->ul.pause, p->ul.pause_least);
+}

@@ -168,7 +168,7 @@ struct qn_member_opts {
                                QN_MEMBER_BACKLOG_LEAST or more */
     qn_time_t lag_timeout;  /* ns; flow control, as are both: */
     uint32_t min_awaited;   /* paxos/flow/flow.h */
-    bool own_cores;         /* no two nodes share a core */
+    bool own_cores;         /* no two nodes share a core, as it begins */
     const int *numa_node;   /* [nodes] home of the pages of each; -1: none */
 
     /* The broadcast tree (struct qn_driver_opts), kept. */
@@ -417,6 +417,9 @@ void qn_member_serves(struct qn_member *m);
 
 /** Turns that the node has made: signs of life. */
 uint64_t qn_member_turns(const struct qn_member *m, qn_node_t node);
+
+/** No two nodes share a core from now on, or some do. */
+void qn_member_own_cores(struct qn_member *m, bool own_cores);
 
 /** The epoch that this member knows; cheap. */
 uint64_t qn_member_epoch(const struct qn_member *m);

@@ -169,3 +169,12 @@ qn_time_t qn_member_turn_end(struct qn_member *m, qn_time_t now)
     qn_member_sweep(m);
     return qn_failure_detector_next(d, m->peers.retained != NULL);
 }
+
+void qn_member_own_cores(struct qn_member *m, bool own_cores)
+{
+    if (own_cores != m->o.own_cores) {
+        m->o.own_cores = own_cores;
+        qn_failure_detector_own_cores(&m->detector, own_cores);
+        qn_driver_own_cores(m->driver, own_cores);
+    }
+}

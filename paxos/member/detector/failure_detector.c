@@ -33,6 +33,18 @@ static void check_invariants(const struct qn_failure_detector *d)
     QN_ASSERT(d->next_check >= d->last_check);
 }
 
+static qn_time_t least_of(bool own_cores)
+{
+    return own_cores ? QN_DETECTOR_TIMEOUT_OWN_CORES : QN_DETECTOR_TIMEOUT;
+}
+
+void qn_failure_detector_own_cores(struct qn_failure_detector *d,
+                                   bool own_cores)
+{
+    d->own_cores = own_cores;
+    qn_suspicion_timeout_least(&d->timeout, least_of(own_cores));
+}
+
 void qn_failure_detector_init(struct qn_failure_detector *d, qn_node_t self,
                               uint32_t nodes, bool own_cores)
 {
@@ -40,9 +52,7 @@ void qn_failure_detector_init(struct qn_failure_detector *d, qn_node_t self,
     QN_ASSERT(self < nodes);
     *d = (struct qn_failure_detector){
         .self = self, .nodes = nodes, .own_cores = own_cores};
-    qn_suspicion_timeout_init(&d->timeout, own_cores
-                                               ? QN_DETECTOR_TIMEOUT_OWN_CORES
-                                               : QN_DETECTOR_TIMEOUT);
+    qn_suspicion_timeout_init(&d->timeout, least_of(own_cores));
 }
 
 qn_time_t qn_failure_detector_timeout(const struct qn_failure_detector *d,

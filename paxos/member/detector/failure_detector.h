@@ -110,6 +110,10 @@ struct qn_detector_actions {
     uint64_t suspects;         /* mask */
 };
 
+/** Each replica has a core of its own from now on, or has not. */
+void qn_failure_detector_own_cores(struct qn_failure_detector *d,
+                                   bool own_cores);
+
 /** @param own_cores  Each replica has a core of its own. */
 void qn_failure_detector_init(struct qn_failure_detector *d, qn_node_t self,
                               uint32_t nodes, bool own_cores);

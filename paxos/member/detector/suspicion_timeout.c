@@ -28,6 +28,13 @@ qn_time_t qn_suspicion_timeout_most(const struct qn_suspicion_timeout *t)
     return QN_SUSPICION_TIMEOUT_FACTOR * t->least;
 }
 
+void qn_suspicion_timeout_least(struct qn_suspicion_timeout *t, qn_time_t least)
+{
+    t->least = least;
+    t->ns = QN_MIN(QN_MAX(t->ns, least), qn_suspicion_timeout_most(t));
+    check(t);
+}
+
 qn_time_t qn_suspicion_timeout_at(const struct qn_suspicion_timeout *t,
                                   qn_time_t now)
 {

@@ -38,6 +38,11 @@ struct qn_suspicion_timeout {
 
 void qn_suspicion_timeout_init(struct qn_suspicion_timeout *t, qn_time_t least);
 
+/** Another least timeout. The present one stays what was learned about the
+ *  machine, within the new limits. */
+void qn_suspicion_timeout_least(struct qn_suspicion_timeout *t,
+                                qn_time_t least);
+
 /** This replica made a turn `delay` ns later than it wanted to. */
 void qn_suspicion_timeout_delayed(struct qn_suspicion_timeout *t,
                                   qn_time_t delay, qn_time_t now);

@@ -227,6 +227,21 @@ SEAT(one_change_at_a_time_and_each_may_be_asked_for_again)
     cr_assert_eq(fx_seat(&w.f, 1, false, false), QN_OK);
 }
 
+/* Of those that come some have no core of their own. */
+SEAT(times_may_change_and_sizes_may_not)
+{
+    struct qn_params slow = qn_params_default(false);
+    struct qn_params *own = &w.f.p->params;
+    const uint32_t ring = own->ring;
+    slow.ring = 2 * ring;
+    qn_onepaxos_times(w.f.p, &slow);
+    cr_expect_eq(own->t_lead, slow.t_lead);
+    cr_expect_eq(own->t_gap, slow.t_gap);
+    cr_expect_eq(own->jitter, slow.jitter);
+    cr_expect_eq(own->ring, ring);
+    cr_expect_eq(w.f.p->ul.pause, slow.u_backoff, "no shorter than the least");
+}
+
 SEAT(a_node_that_does_not_lead_refuses)
 {
     qn_store(&w.word.first, 7, QN_SEQ_CST);

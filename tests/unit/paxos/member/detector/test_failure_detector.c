@@ -287,6 +287,15 @@ CASE(with_own_cores_the_timeout_is_shorter)
     cr_assert_eq(time_to_suspect(0), QN_DETECTOR_TIMEOUT_OWN_CORES);
 }
 
+/* Members come and go, and with them cores of their own. */
+CASE(the_timeout_follows_the_cores)
+{
+    qn_failure_detector_own_cores(&d, true);
+    cr_assert_eq(time_to_suspect(0), QN_DETECTOR_TIMEOUT_OWN_CORES);
+    qn_failure_detector_own_cores(&d, false);
+    cr_assert_eq(qn_failure_detector_timeout(&d, now), TIMEOUT);
+}
+
 CASE(a_peer_that_the_kernel_says_is_stopped_is_suspected_after_10_ms)
 {
     world.stopped[0] = true;

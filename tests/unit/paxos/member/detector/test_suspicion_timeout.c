@@ -32,6 +32,18 @@ CASE(each_false_suspicion_doubles_it_up_to_the_most)
     cr_assert_eq(qn_suspicion_timeout_raise(&timeout, now), MOST);
 }
 
+/* What was learned about the machine stays, within the new limits. */
+CASE(with_another_least_it_keeps_what_it_has_learned)
+{
+    (void)qn_suspicion_timeout_raise(&timeout, now);
+    qn_suspicion_timeout_least(&timeout, LEAST / 2);
+    cr_assert_eq(qn_suspicion_timeout_at(&timeout, now), 2 * LEAST);
+    qn_suspicion_timeout_least(&timeout, LEAST / 16);
+    cr_assert_eq(qn_suspicion_timeout_at(&timeout, now), LEAST, "the most");
+    qn_suspicion_timeout_least(&timeout, 3 * LEAST);
+    cr_assert_eq(qn_suspicion_timeout_at(&timeout, now), 3 * LEAST);
+}
+
 CASE(it_halves_for_each_minute_without_one)
 {
     qn_suspicion_timeout_raise(&timeout, now);
