@@ -237,9 +237,11 @@ Test(driver_lives, an_empty_record_makes_mute)
     w->member[2].blank = true;
     world_restart(w, 2);
     cr_assert(world_status(w, 2).non_voting);
+    cr_assert_eq(world_status(w, 0).voting, 3);
     world_go_on(w);
     world_rounds(w, 100);
     cr_assert(!world_status(w, 2).non_voting, "the others gave it a vote");
+    cr_assert_eq(world_status(w, 0).voting, 7);
     world_lose(w, 0);
     world_go_on(w);
     world_end(w);

@@ -163,6 +163,7 @@ Test(driver_seats, a_newcomer_is_a_member_without_a_vote)
     cr_assert(st.non_voting, "no entry names it");
     cr_assert_eq(st.in_sync, 1, "it does not count");
     cr_assert_eq(world_status(w, 0).in_sync, 1);
+    cr_assert_eq(world_status(w, 0).voting, 1);
     cr_assert_eq(world_status(w, 0).alive, 0x21);
     world_lose(w, 5);
     world_go_on(w);
@@ -179,8 +180,10 @@ Test(driver_seats, a_newcomer_becomes_a_voter_and_leads_later)
         world_becomes_voter(w, i);
     }
     cr_assert_eq(world_status(w, 0).in_sync, 0xf);
+    cr_assert_eq(world_status(w, 0).voting, 0xf);
     world_lose(w, 0);
     world_go_on(w);
+    cr_assert_eq(world_status(w, 3).voting, 0xe);
     world_lose(w, world_status(w, 3).leader);
     world_rounds(w, 2000);
     cr_assert_eq(__builtin_popcountll(world_status(w, 3).alive), 2);

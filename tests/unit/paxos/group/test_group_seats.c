@@ -265,6 +265,26 @@ CASE(an_observer_serves_and_votes_when_it_is_ordered_to)
     goes_on(2);
 }
 
+/* Two are to begin it; an observer is none of them. */
+CASE(a_group_does_not_begin_with_an_observer)
+{
+    w.opts.members = 2;
+    group_world_start(&w, 0);
+    w.opts.observer = true;
+    group_world_start(&w, 1);
+    group_world_wait(&w, 0, has_guests, 1);
+    cr_expect_eq(group_world_report(&w, 0).status.phase, QN_GROUP_MEETING);
+    w.opts.observer = false;
+    group_world_start(&w, 2);
+    for (uint32_t i = 0; i < 3; i++) {
+        group_world_wait(&w, i, serves, 0);
+    }
+    const struct group_world_report r = group_world_report(&w, 1);
+    cr_expect_eq(r.status.voters, 7 & ~bit(r.status.seat));
+    goes_on(1);
+    expect_alike();
+}
+
 /* It has no lanes to the newcomer's seat, and does not answer. */
 CASE(a_stopped_member_meets_a_newcomer_when_it_goes_on)
 {

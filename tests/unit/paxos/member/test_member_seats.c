@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "core/base/err.h"
+#include "paxos/driver/vote_record.h"
 #include "paxos/member/member_internal.h"
 #include "paxos/member/member_needs.h"
 #include "tests/support/fds.h"
@@ -250,4 +251,81 @@ CASE(a_member_starts_when_its_peers_have_lanes_for_it, .timeout = 10)
         qn_outbox_destroy(o);
         one.o.incarnation++;
     }
+}
+
+/* It is told later, and comes up then. */
+CASE(a_met_peer_without_lanes_for_this_member_is_not_there, .timeout = 10)
+{
+    static const struct qn_service service;
+    struct qn_member *m = NULL;
+    struct qn_member_peer p;
+    cr_assert_eq(qn_member_create(&m, &one.o), QN_OK);
+    struct qn_outbox *seated = one_outbox(m, 1, 2);
+    struct qn_outbox *o = one_outbox_seats(m, 2, 3, 1u << 2);
+    qn_member_meet_ended(m, 2, 1); /* of a former process of that seat */
+    cr_assert_eq(one_meet(m, seated, 1, 2), QN_OK);
+    cr_assert_eq(one_meet(m, o, 2, 3), QN_OK);
+    qn_member_meet_unless_seated(m, 1);
+    qn_member_meet_unless_seated(m, 2);
+    cr_assert_not(qn_member_peer(m, 2, &p));
+    cr_assert_eq(p.incarnation, 1);
+    qn_member_set_voters(m, 3);
+    cr_assert_eq(qn_member_start(m, &service, NULL), QN_OK);
+    cr_assert_eq(qn_member_peers(m), 2);
+    cr_assert_eq(one_peer_up(m, o, 2, 3), QN_EAGAIN);
+    cr_assert_eq(qn_outbox_seat(o, 0), QN_OK);
+    cr_assert_eq(one_peer_up(m, o, 2, 3), QN_OK);
+    cr_assert_eq(qn_member_peers(m), 6);
+    qn_outbox_destroy(seated);
+    qn_outbox_destroy(o);
+    qn_member_destroy(m);
+}
+
+CASE(lanes_are_allocated_before_a_peer_is_told, .timeout = 10)
+{
+    struct qn_member *m = NULL;
+    one.o.seats = 1;
+    cr_assert_eq(qn_member_create(&m, &one.o), QN_OK);
+    const uint64_t bytes = bytes_of(qn_member_outbox_fd(m));
+    refuse_after = 0;
+    cr_assert_eq(qn_member_seat(m, 3), QN_ENOMEM);
+    refuse_after = -1;
+    cr_assert_eq(bytes_of(qn_member_outbox_fd(m)), bytes);
+    cr_assert_eq(qn_member_seat(m, 3), QN_OK);
+    const uint64_t more = bytes_of(qn_member_outbox_fd(m));
+    cr_assert_gt(more, bytes);
+    cr_assert_eq(qn_member_seat(m, 3), QN_OK, "they are there");
+    cr_assert_eq(bytes_of(qn_member_outbox_fd(m)), more);
+    qn_member_destroy(m);
+}
+
+static int record_of(const struct qn_member *m, qn_node_t node,
+                     struct qn_vote *vote)
+{
+    static struct qn_ul_entry log[QN_UL_KEPT];
+    uint32_t count = 0;
+    int err = qn_vote_record_read(qn_commons_record(m->commons, node),
+                                  QN_COMMONS_RECORD_BYTES, vote, log,
+                                  QN_UL_KEPT, &count);
+    cr_assert(err != QN_OK || count == 1, "the first entry");
+    return err;
+}
+
+CASE(the_first_member_writes_the_records_of_the_first_voters, .timeout = 10)
+{
+    struct qn_outbox *peer[2];
+    struct qn_vote vote;
+    one.o.voters = 7;
+    one.o.first = true;
+    struct qn_member *m = start(peer);
+    cr_assert_eq(record_of(m, 1, &vote), QN_ECORRUPT);
+    cr_assert_eq(qn_member_begin_records(m, 6), QN_OK);
+    for (qn_node_t i = 0; i < 3; i++) {
+        cr_assert_eq(record_of(m, i, &vote), QN_OK);
+        cr_assert_eq(vote.index, 1);
+        cr_assert_eq(vote.vbal.round, 0);
+        cr_assert_eq(vote.since, 0);
+    }
+    cr_assert_eq(record_of(m, 3, &vote), QN_ECORRUPT, "no voter");
+    end(m, peer);
 }
