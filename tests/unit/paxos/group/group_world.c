@@ -340,6 +340,7 @@ static bool obey(struct member *m, int control)
         }
         break;
     case ORDER_REPORT:
+        m->r.founds = m->group->founds;
         m->r.guests = guests(m->group);
         qn_group_status(m->group, &m->r.status);
         for (uint32_t s = 0; s < QN_GROUP_MEMBERS_MAX; s++) {
@@ -697,4 +698,16 @@ void group_world_wait(struct group_world *w, uint32_t i,
         sched_yield();
         r = group_world_report(w, i);
     }
+}
+
+static bool founds(const struct group_world_report *r, uint64_t arg)
+{
+    (void)arg;
+    return r->founds;
+}
+
+void group_world_found(struct group_world *w, uint32_t i)
+{
+    group_world_start(w, i);
+    group_world_wait(w, i, founds, 0);
 }

@@ -35,6 +35,7 @@ struct group_world_report {
     uint64_t asked, applied, unknown, refused; /* own proposals */
     uint64_t wrong;    /* results that are not those of the own apply */
     uint64_t barriers; /* that ended well */
+    bool founds;       /* it has made the commons */
     uint64_t guests;   /* that have introduced themselves and are connected */
     uint64_t changes;  /* that have ended, the last one with: */
     int change;
@@ -97,6 +98,8 @@ void group_world_end(struct group_world *w);
 
 /** A process that joins with w->opts. */
 void group_world_start(struct group_world *w, uint32_t i);
+/** Likewise; it finds no member, and founds the group. */
+void group_world_found(struct group_world *w, uint32_t i);
 /** SIGKILL, and wait for its end. */
 void group_world_kill(struct group_world *w, uint32_t i);
 /** It leaves, and ends. */

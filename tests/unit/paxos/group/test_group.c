@@ -257,7 +257,7 @@ CASE(a_group_whose_founder_ends_before_it_begins_is_founded_again)
 /* Its child keeps the guests' connections open, and the listening socket. */
 CASE(a_child_keeps_no_founder_alive_that_has_ended)
 {
-    group_world_start(&w, 0);
+    group_world_found(&w, 0);
     group_world_start(&w, 1);
     group_world_wait(&w, 0, has_guests, 1);
     (void)group_world_fork(&w, 0);

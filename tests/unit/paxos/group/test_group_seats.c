@@ -118,17 +118,28 @@ static void begin(uint32_t n)
     }
 }
 
+/* On a machine with much load a leader may be replaced before it answers: then
+ * it is asked again. */
+static int ask(uint32_t at, const struct qn_group_change *c, uint64_t timeout)
+{
+    int err;
+    do {
+        err = group_world_change(&w, at, c, timeout);
+    } while (err == QN_EUNKNOWN);
+    return err;
+}
+
 static int vote(uint32_t at, uint32_t seat, bool votes)
 {
     const struct qn_group_change c = {.seat = seat, .votes = votes};
-    return group_world_change(&w, at, &c, LONG);
+    return ask(at, &c, LONG);
 }
 
 static int force(uint32_t at, uint32_t seat, bool votes)
 {
     const struct qn_group_change c = {
         .seat = seat, .votes = votes, .forced = true};
-    return group_world_change(&w, at, &c, LONG);
+    return ask(at, &c, LONG);
 }
 
 /* Commands of process `i` are applied by it. */
@@ -269,7 +280,7 @@ CASE(an_observer_serves_and_votes_when_it_is_ordered_to)
 CASE(a_group_does_not_begin_with_an_observer)
 {
     w.opts.members = 2;
-    group_world_start(&w, 0);
+    group_world_found(&w, 0);
     w.opts.observer = true;
     group_world_start(&w, 1);
     group_world_wait(&w, 0, has_guests, 1);
@@ -349,14 +360,14 @@ CASE(a_stopped_member_is_removed_without_its_help_and_finds_out)
     cr_expect_eq(seat_of(3), 3);
     const struct qn_group_change again = {
         .seat = leader, .incarnation = inc, .votes = true};
-    cr_expect_eq(group_world_change(&w, at, &again, 1), QN_EBUSY);
+    cr_expect_eq(ask(at, &again, 1), QN_EBUSY);
     group_world_stop(&w, leader, false);
     expect_removed(leader);
     start(4);
     cr_expect_eq(seat_of(4), leader);
     cr_expect_gt(group_world_report(&w, 4).status.incarnation, inc);
     group_world_wait(&w, 4, has_voters, 15);
-    cr_expect_eq(group_world_change(&w, at, &again, LONG), QN_OK, "it is so");
+    cr_expect_eq(ask(at, &again, LONG), QN_OK, "it is so");
     goes_on(4);
     expect_alike();
 }
@@ -413,7 +424,7 @@ CASE(two_deaths_of_three_voters_are_repaired_by_coming_back)
 CASE(a_process_that_ends_before_it_starts_has_a_vote_record)
 {
     w.opts.members = 3;
-    group_world_start(&w, 0);
+    group_world_found(&w, 0);
     group_world_start(&w, 1);
     group_world_wait(&w, 0, has_guests, 1);
     group_world_stop(&w, 1, true);
@@ -433,7 +444,7 @@ CASE(a_process_that_ends_before_it_starts_has_a_vote_record)
 CASE(a_change_that_cannot_be_is_refused_with_its_reason)
 {
     w.opts.members = 2;
-    group_world_start(&w, 0);
+    group_world_found(&w, 0);
     cr_expect_eq(vote(0, 0, false), QN_EAGAIN, "no member yet");
     group_world_start(&w, 1);
     group_world_wait(&w, 0, serves, 0);
@@ -442,7 +453,7 @@ CASE(a_change_that_cannot_be_is_refused_with_its_reason)
     cr_expect_eq(vote(0, CAPACITY, true), QN_EINVAL);
     const uint64_t inc = group_world_report(&w, 1).status.incarnation;
     const struct qn_group_change other = {.seat = 1, .incarnation = inc - 1};
-    cr_expect_eq(group_world_change(&w, 0, &other, LONG), QN_ESTALE);
+    cr_expect_eq(ask(0, &other, LONG), QN_ESTALE);
     group_world_kill(&w, 1);
     start(2);
     cr_expect_eq(seat_of(2), 1);
