@@ -196,7 +196,7 @@ static const struct qn_config_row table[] = {
      U32, AT(lag_timeout), 1, QN_LAG_TIMEOUT_MAX, NULL, BESIDE},
     {"min-replicas-to-write", "N", "auto",
      "live followers that must keep up, or writes wait; "
-     "auto: all but a majority",
+     "auto: all but a majority of the voters",
      U32, AT(min_replicas_to_write), 0, QN_MIN_REPLICAS_MAX, min_words, BESIDE},
 
     {"save", NULL, "", "", FIXED, 0, 0, 0, NULL, START},
