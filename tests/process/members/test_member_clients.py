@@ -22,11 +22,14 @@ PATH, QUOIN = map(os.path.abspath, sys.argv[1:3])
 
 
 def member(q, *words):
-    """`quoin member` at the common port. @return what it prints."""
-    p = subprocess.run([QUOIN, "member", *words, "--to",
-                        "127.0.0.1:%d" % q.port],
-                       stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                       text=True)
+    """`quoin member` at the common port. @return what it prints. If the member
+    that was removed last had been asked itself, its process may still end."""
+    p = None
+    while p is None or "another change is under way" in p.stderr:
+        p = subprocess.run([QUOIN, "member", *words, "--to",
+                            "127.0.0.1:%d" % q.port],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           text=True)
     check("%s: %s" % (" ".join(words), p.stderr), p.returncode, 0)
     return p.stdout
 
