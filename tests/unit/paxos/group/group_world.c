@@ -620,6 +620,7 @@ void group_world_fail(struct group_world *w, uint32_t i, int err, uint64_t n)
     const struct order o = {
         .kind = ORDER_FAIL, .n = (uint64_t)(int64_t)err, .timeout = n};
     order(w, i, &o);
+    (void)group_world_report(w, i); /* it knows */
 }
 
 void group_world_ask(struct group_world *w, uint32_t i,
