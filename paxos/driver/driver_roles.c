@@ -388,16 +388,16 @@ uint64_t qn_driver_in_sync(const struct qn_driver *d, uint64_t voters)
     return roles & ~lost;
 }
 
+/* Those whose votes count: what they may have voted for is known. */
 static uint64_t voting(const struct qn_driver *d, uint64_t voters)
 {
     uint64_t mask = 0;
-    for (; voters != 0; voters &= voters - 1) {
-        qn_node_t i = (qn_node_t)__builtin_ctzll(voters);
+    for (qn_node_t i = 0; i < d->o.nodes; i++) {
         const struct qn_outbox_state *s =
             i == d->o.self ? d->o.state : d->peer[i].state;
         /* acquire <- release in qn_driver_persist. */
-        if (qn_driver_lives(d, i) && s != NULL &&
-            qn_load(&s->voted, QN_ACQUIRE) != UINT64_MAX) {
+        if ((voters & qn_driver_bit(i)) != 0 && qn_driver_lives(d, i) &&
+            s != NULL && qn_load(&s->voted, QN_ACQUIRE) != UINT64_MAX) {
             mask |= qn_driver_bit(i);
         }
     }
