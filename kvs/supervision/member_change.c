@@ -411,11 +411,24 @@ static enum qn_member_error reason_of(int64_t error)
                                  : QN_MEMBER_ERROR_REFUSED;
 }
 
+/* What another member was asked may still be done. */
+static void refused(const struct qn_sv_step *x)
+{
+    const struct qn_member_change *c = &x->s->change;
+    if (c->asked || c->unknown) {
+        fail(x, QN_MEMBER_ERROR_UNKNOWN, 0, QN_OK);
+    } else {
+        fail(x, c->answer.why, 0, c->answer.error);
+    }
+}
+
 void qn_sv_on_voter_changed(const struct qn_sv_step *x, qn_node_t from,
                             const struct qn_ctl_voter_changed *m)
 {
     struct qn_member_change *c = &x->s->change;
-    qn_sv_voters_learn(x, m->entries, m->voters);
+    const struct qn_ctl_voters said = {.entries = m->entries,
+                                       .voters = m->voters};
+    qn_sv_on_voters(x, from, &said);
     if (c->step != QN_MEMBER_VOTES || !c->asked || from != c->by ||
         m->number != c->number) {
         return;
@@ -428,7 +441,7 @@ void qn_sv_on_voter_changed(const struct qn_sv_step *x, qn_node_t from,
     if (m->outcome == QN_VOTER_OK && qn_sv_votes(x->s, c->node) == c->votes) {
         voted(x);
     } else if (m->outcome == QN_VOTER_REFUSED && is_final(c, m->error)) {
-        fail(x, c->answer.why, 0, c->answer.error);
+        refused(x);
     }
 }
 
@@ -450,12 +463,10 @@ static void look_after_order(const struct qn_sv_step *x)
 static void votes_late(const struct qn_sv_step *x)
 {
     struct qn_member_change *c = &x->s->change;
-    if (c->asked || c->unknown) {
-        fail(x, QN_MEMBER_ERROR_UNKNOWN, 0, QN_OK);
-    } else if (!c->ordered) {
+    if (!c->ordered) {
         fail(x, QN_MEMBER_ERROR_NONE_COMPLETE, 0, QN_OK);
     } else {
-        fail(x, c->answer.why, 0, c->answer.error);
+        refused(x);
     }
 }
 

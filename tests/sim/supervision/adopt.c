@@ -38,6 +38,7 @@ void adopt_begin(struct world *w)
     w->unsent = 0;
     w->stays = 0; /* the former one gave them up, this one does not */
     w->cover->adoptions++;
+    w->supervisors++;
     qn_supervision_init(&s->machine, &unknown);
     for (qn_node_t i = 0; i < w->opts.replicas; i++) {
         connect_to(w, i);

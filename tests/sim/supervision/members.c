@@ -134,6 +134,7 @@ void members_order(struct world *w, qn_node_t by,
         (struct order){.c = *c,
                        .by = by,
                        .by_incarnation = w->process[by].incarnation,
+                       .supervisor = w->supervisors,
                        .at = world_chance(w, 20) ? world_ms(w, 500, 4000)
                                                  : world_ms(w, 0, 100)};
 }
@@ -274,6 +275,18 @@ void members_answered(struct world *w, qn_node_t to,
         (votes || (lives && to != a->node))) {
         world_fail(w, "replica %u is said to be removed, and %s", a->node,
                    votes ? "votes" : "lives");
+    }
+    for (uint32_t k = 0; k < w->orders; k++) {
+        const struct order *o = &w->order[k];
+        if (o->supervisor == w->supervisors && o->c.number > w->former &&
+            o->c.node == a->node && o->c.votes == (a->client == CLIENT_ADDS) &&
+            (a->why == QN_MEMBER_ERROR_REFUSED ||
+             a->why == QN_MEMBER_ERROR_QUORUM)) {
+            world_fail(w,
+                       "replica %u: a change is said to be refused, and may "
+                       "still be done",
+                       a->node);
+        }
     }
     if (a->client == CLIENT_ADDS && lives && !votes &&
         (a->why == QN_MEMBER_ERROR_UNMET || a->why == QN_MEMBER_ERROR_SILENT ||

@@ -283,6 +283,9 @@ static void step(struct world *w, struct qn_supervision_event e)
     world_trace(w, "event %u of %u: %s, %d", (unsigned)e.kind, e.node,
                 e.message != NULL ? qn_control_name(e.message->kind) : "-",
                 e.number);
+    if (s->machine.change.step == QN_MEMBER_NONE) {
+        w->former = s->machine.change.number;
+    }
     qn_supervision_step(&s->machine, &e, w->now, &s->actions);
     w->cover->steps++;
     for (uint32_t i = 0; s->alive && i < s->actions.count; i++) {

@@ -125,7 +125,8 @@ struct order {
     struct qn_ctl_voter_change c;
     qn_node_t by;
     uint64_t by_incarnation;
-    qn_time_t at; /* it is done, or refused */
+    uint64_t supervisor; /* the how many-th has given it */
+    qn_time_t at;        /* it is done, or refused */
 };
 
 /** Clients, by what they want. */
@@ -154,6 +155,8 @@ struct world {
     uint64_t left_mark[WORLD_NODES]; /* incarnation that left for good */
     uint64_t voters;                 /* mask */
     uint32_t entries;
+    uint64_t supervisors; /* that there were */
+    uint32_t former;      /* the last order before the present change */
     uint64_t removed[WORLD_NODES]; /* the last incarnation that was; 0 */
     struct order order[ORDERS_MAX];
     uint32_t orders;

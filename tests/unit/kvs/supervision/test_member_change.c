@@ -350,6 +350,19 @@ Test(member_change, what_may_pass_is_asked_again)
     cr_expect_eq(told(&b, 3, QN_CTL_DRAIN), 1);
 }
 
+/* The first one may have it still, and order it when it goes on. */
+Test(member_change, a_refusal_to_another_one_does_not_take_the_first_back)
+{
+    struct bench b;
+    serve(&b, 3);
+    wants_less(&b, 1, 2);
+    timer(&b);
+    later(&b, 8000);
+    cr_assert_not_null(order(&b, 0));
+    changed(&b, 0, QN_VOTER_REFUSED, QN_EPERM, 1, 7);
+    cr_expect_eq(answer(&b, 1), QN_MEMBER_ERROR_UNKNOWN);
+}
+
 /* What a former order comes to is no answer to the present one. */
 Test(member_change, an_answer_to_another_order_is_none)
 {
