@@ -6,13 +6,26 @@
  *
  * QN_ASSERT stays on in release builds. QN_DASSERT is for per-element checks
  * on hot paths: checked in debug builds, elsewhere only compiled, so that it
- * cannot rot. A failure prints one line and aborts. What a user, a file or a
- * peer can send is never asserted; it is checked and returned as an error.
+ * cannot rot. A failure prints one line, or tells a hook, and aborts. What a
+ * user, a file or a peer can send is never asserted; it is checked and returned
+ * as an error.
  */
 
 #include <stdbool.h>
 
-/** Print `file:line: function: expr` to stderr and abort. */
+/** Told of a failure before the process is aborted; `line` is borrowed. */
+typedef void qn_assert_fn(void *ctx, const char *line);
+
+struct qn_assert_hook {
+    qn_assert_fn *fn; /* NULL: the line is printed */
+    void *ctx;
+};
+
+/** From here on failures of the calling thread are told to `h` and not printed.
+ *  @return the hook that it had. */
+struct qn_assert_hook qn_assert_hook_set(struct qn_assert_hook h);
+
+/** Print `file:line: function: expr` to stderr, or tell the hook, and abort. */
 _Noreturn void qn_assert_fail(const char *expr, const char *file, int line,
                               const char *func);
 

@@ -69,6 +69,13 @@ int qn_area_map(struct qn_area *out, int fd, size_t bytes)
     return err;
 }
 
+void qn_area_keep_from_children(const struct qn_area *a)
+{
+    if (a->memory != NULL) {
+        (void)madvise(a->memory, a->bytes, MADV_DONTFORK);
+    }
+}
+
 void qn_area_destroy(struct qn_area *a)
 {
     if (a->memory != NULL) {

@@ -36,6 +36,10 @@ int qn_area_create(struct qn_area *out, const char *name, size_t bytes,
  *          QN_ENOMEM. */
 int qn_area_map(struct qn_area *out, int fd, size_t bytes);
 
+/** A child of fork(2) does not have the mapping: from here on, and but for
+ *  memory for it. */
+void qn_area_keep_from_children(const struct qn_area *a);
+
 /** Unmap, close the own descriptor. QN_AREA_NONE is fine. */
 void qn_area_destroy(struct qn_area *a);
 

@@ -261,6 +261,11 @@ int qn_commons_map(struct qn_commons **out, int fd, uint32_t nodes,
     return QN_OK;
 }
 
+void qn_commons_keep_from_children(const struct qn_commons *c)
+{
+    (void)madvise(c->base, c->bytes, MADV_DONTFORK);
+}
+
 void qn_commons_destroy(struct qn_commons *c)
 {
     if (c != NULL) {

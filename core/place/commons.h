@@ -81,6 +81,10 @@ int qn_commons_create(struct qn_commons **out, uint32_t nodes,
 int qn_commons_map(struct qn_commons **out, int fd, uint32_t nodes,
                    size_t device_bytes);
 
+/** A child of fork(2) does not have the mapping: from here on, and but for
+ *  memory for it. */
+void qn_commons_keep_from_children(const struct qn_commons *c);
+
 /** Unmap. An incarnation that began on it is not ended by that: the kernel
  * marks it only if the pages are still mapped when the thread ends, so a node
  * keeps its commons to its end. NULL is fine. */

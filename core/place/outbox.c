@@ -366,6 +366,11 @@ int qn_outbox_alias(struct qn_outbox **out, struct qn_outbox *own)
     return QN_OK;
 }
 
+void qn_outbox_keep_from_children(const struct qn_outbox *o)
+{
+    (void)madvise(o->mapping->base, o->mapping->bytes, MADV_DONTFORK);
+}
+
 void qn_outbox_destroy(struct qn_outbox *o)
 {
     if (o == NULL) {

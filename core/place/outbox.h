@@ -166,6 +166,10 @@ int qn_outbox_map(struct qn_outbox **out, int fd,
  *  `shared` and qn_outbox_map as processes do. */
 int qn_outbox_alias(struct qn_outbox **out, struct qn_outbox *own);
 
+/** A child of fork(2) does not have the mapping: from here on, and but for
+ *  memory for it. */
+void qn_outbox_keep_from_children(const struct qn_outbox *o);
+
 /** Unmap (and close the own descriptor); the owner's memory exists while any
  *  process maps it. NULL is fine. */
 void qn_outbox_destroy(struct qn_outbox *o);

@@ -11,8 +11,8 @@
  * LOOK_TURNS: the channels between members are memory, and need no look.
  */
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -106,18 +106,23 @@ static void destroy(struct qn_group *g)
     qn_waits_fini(&g->proposals);
     qn_waits_fini(&g->barriers);
     qn_fork_mark_drop(&g->own);
-    free(g);
+    const struct qn_alloc *a = qn_alloc_or_malloc(g->o.alloc);
+    qn_alloc_free(a, g);
 }
 
 static int make(struct qn_group *g)
 {
+    const struct qn_alloc *a = &g->alloc.alloc;
     int err = qn_waits_init(&g->proposals, g->o.proposals, g->o.proposal_bytes,
-                            QN_EUNKNOWN);
+                            QN_EUNKNOWN, a);
+    if (err == QN_OK) {
+        err = qn_group_threads_init();
+    }
     if (err == QN_OK) {
         err = qn_fork_mark_make(&g->own);
     }
     if (err == QN_OK) {
-        err = qn_waits_init(&g->barriers, g->o.barriers, 0, QN_ETIMEDOUT);
+        err = qn_waits_init(&g->barriers, g->o.barriers, 0, QN_ETIMEDOUT, a);
     }
     if (err == QN_OK) {
         err = descriptors_open(g);
@@ -131,7 +136,7 @@ static int make(struct qn_group *g)
     return err;
 }
 
-int qn_group_join(struct qn_group **out, const struct qn_group_opts *o)
+static int join(struct qn_group **out, const struct qn_group_opts *o)
 {
     struct qn_group_opts full = *o;
     struct qn_dialogue_layout l;
@@ -142,11 +147,15 @@ int qn_group_join(struct qn_group **out, const struct qn_group_opts *o)
         (o->feed != NULL && !qn_feed_valid(o->feed))) {
         return QN_EINVAL;
     }
-    struct qn_group *g = calloc(1, sizeof *g);
+    const uint64_t limit = o->alloc_limit != 0 ? o->alloc_limit : SIZE_MAX;
+    const struct qn_alloc *a = qn_alloc_or_malloc(o->alloc);
+    struct qn_group *g =
+        limit >= sizeof *g ? qn_alloc_zeroed(a, sizeof *g) : NULL;
     if (g == NULL) {
         return QN_ENOMEM;
     }
     g->o = full;
+    qn_alloc_limit_init(&g->alloc, a, limit - sizeof *g);
     if (o->feed != NULL) {
         g->feed = *o->feed;
         g->o.feed = &g->feed;
@@ -170,12 +179,19 @@ int qn_group_join(struct qn_group **out, const struct qn_group_opts *o)
     return QN_OK;
 }
 
-void qn_group_leave(struct qn_group *g)
+int qn_group_join(struct qn_group **out, const struct qn_group_opts *o)
 {
-    if (g == NULL || !qn_fork_mark_is_own(&g->own)) {
-        return; /* a child of fork has none of it */
-    }
+    int cancel;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    int err = join(out, o);
+    (void)pthread_setcancelstate(cancel, &cancel);
+    return err;
+}
+
+static void leave(struct qn_group *g)
+{
     QN_ASSERT(!g->turning);
+    qn_group_thread_remove(g);
     qn_group_drop(g);
     qn_waits_upto(&g->proposals, UINT64_MAX, QN_EUNKNOWN);
     qn_waits_upto(&g->barriers, UINT64_MAX, QN_EABORTED);
@@ -186,6 +202,17 @@ void qn_group_leave(struct qn_group *g)
     qn_waits_deliver(&g->barriers, 0);
     qn_group_change_end(g, false);
     destroy(g);
+}
+
+void qn_group_leave(struct qn_group *g)
+{
+    struct qn_group_call c;
+    if (g == NULL || !qn_fork_mark_is_own(&g->own) || g->jumped) {
+        return; /* a child of fork has none of it */
+    }
+    qn_group_call_begin(g, &c);
+    leave(g);
+    qn_group_call_end(&c);
 }
 
 int qn_group_fail(struct qn_group *g, int err, const char *why)
@@ -347,15 +374,12 @@ static int turn(struct qn_group *g, qn_time_t now)
     return said;
 }
 
-int qn_group_turn(struct qn_group *g)
+static int whole_turn(struct qn_group *g)
 {
-    if (!qn_fork_mark_is_own(&g->own)) {
-        return QN_EPERM;
-    }
-    if (g->step == QN_STEP_FAILED) {
-        return g->err;
-    }
     QN_ASSERT(!g->turning); /* not from inside a callback */
+    if (!g->listed) {
+        qn_group_thread_add(g);
+    }
     g->turning = true;
     int said = turn(g, qn_clock_now());
     if (g->step == QN_STEP_FAILED) {
@@ -366,6 +390,21 @@ int qn_group_turn(struct qn_group *g)
         qn_group_change_end(g, g->err == QN_EREMOVED);
     }
     g->turning = false;
+    return said;
+}
+
+int qn_group_turn(struct qn_group *g)
+{
+    struct qn_group_call c;
+    if (!qn_fork_mark_is_own(&g->own)) {
+        return QN_EPERM;
+    }
+    if (g->step == QN_STEP_FAILED || g->jumped) {
+        return g->jumped ? QN_EABORTED : g->err;
+    }
+    qn_group_call_begin(g, &c);
+    int said = whole_turn(g);
+    qn_group_call_end(&c);
     return said;
 }
 

@@ -37,8 +37,11 @@
  * not opened (closefrom): the seat is lost by that, and when another process
  * has taken it this one ends (abort).
  *
- * Threads: all calls for one group from one thread. Nothing blocks. In a forked
- * child each call returns QN_EPERM, and leave does nothing.
+ * Threads: all calls for one group from one thread. Nothing blocks, nor can the
+ * thread be cancelled inside. When it ends (by returning, pthread_exit or
+ * cancellation) without leaving, the member ends; any other thread may leave
+ * then. In a forked child each call returns QN_EPERM, and leave does nothing;
+ * what the members share is not mapped there.
  *
  * What callbacks may call: `apply` and those of snapshots nothing of the group;
  * `done` may propose, ask for barriers, changes and for the status; `changed`
@@ -49,7 +52,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/alloc.h"
+#include "core/base/assert.h"
 #include "core/base/err.h"
+#include "core/base/log.h"
 
 struct qn_group; /* opaque */
 struct qn_feed_opts;
@@ -145,6 +151,15 @@ struct qn_group_opts {
     const struct qn_feed_opts *feed; /* what is applied is kept for subscribers
                                         (group_feed.h); copied. NULL: it is not
                                       */
+    const struct qn_alloc *alloc; /* of private memory, kept; NULL: malloc's */
+    uint64_t alloc_limit;   /* bytes of it, QN_ALLOC_LIMIT_HEAD for each block
+                               included; 0: none. What is beyond is QN_ENOMEM */
+    struct qn_log_sink log; /* lines, told inside of calls; none: those of the
+                               process (qn_log_set) */
+    struct qn_assert_hook failed;    /* told, inside of a call, what is wrong
+                                        with this library, or with the process
+                                        that closes what it has not opened; then
+                                        the process is aborted. None: printed */
     struct qn_group_service service; /* copied */
 };
 
@@ -256,6 +271,7 @@ int qn_group_fd(const struct qn_group *g);
  *         another version; QN_EBUSY: all seats are taken, or `robust_list` and
  *         this thread is a member of another group that way, or has locked a
  *         robust mutex; QN_EREMOVED: it was removed (qn_group_change);
+ *         QN_EABORTED: its thread has ended;
  *         QN_EMFILE; QN_ENOMEM; QN_EIO; QN_EAPPLY: `apply` has failed again,
  *         after a state was fetched; or an error of the snapshots' callbacks,
  *         of this member or another one, that has come again for some seconds.

@@ -33,7 +33,6 @@
  * has begun, the record of seat 0 has the first entry of the utility log, and
  * the next process that takes seat 0 votes with it.
  */
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -165,6 +164,9 @@ static int commons_make(struct qn_group *g)
     int err =
         qn_commons_create(&g->commons, g->layout.nodes,
                           device_bytes(g, &g->layout), true, &g->commons_fd);
+    if (err == QN_OK) {
+        qn_commons_keep_from_children(g->commons);
+    }
     if (err == QN_OK && g->o.transport->device != NULL) {
         g->o.transport->device->format(qn_commons_device(g->commons), &d);
     }
@@ -271,6 +273,7 @@ int qn_group_welcomed(struct qn_group *g, const struct qn_dialogue_layout *l,
         }
         return err;
     }
+    qn_commons_keep_from_children(g->commons);
     g->layout = *l;
     g->commons_fd = fds[0];
     memcpy(g->doorbell_fd, fds + 1, l->nodes * sizeof *fds);

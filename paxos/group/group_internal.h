@@ -94,8 +94,12 @@ struct qn_group {
     struct qn_fork_mark own;        /* of the process that joined */
     int epoll, timer;
     qn_time_t timer_at; /* what the timer is set to; QN_TIME_NEVER */
-    bool armed;         /* the last turn said so */
-    bool kicked;        /* and something was asked since */
+    struct qn_alloc_limit alloc;
+    struct qn_group *next; /* of its thread */
+    bool listed;           /* ... which is known */
+    bool jumped;           /* it has ended inside of a callback */
+    bool armed;            /* the last turn said so */
+    bool kicked;           /* and something was asked since */
     bool turning, applying;
     uint32_t busy_turns; /* since the descriptors were looked at */
 
@@ -173,6 +177,23 @@ void qn_group_unwatch(struct qn_group *g, int *fd);
 
 /** Leave the name, and with it the seat. */
 void qn_group_part(struct qn_group *g);
+
+/* ---- group_guest.c: what is the thread's --------------------------------- */
+
+/** What a call sets in its thread, and gives back. */
+struct qn_group_call {
+    int cancel;
+    struct qn_assert_hook failed;
+};
+void qn_group_call_begin(const struct qn_group *g, struct qn_group_call *c);
+void qn_group_call_end(const struct qn_group_call *c);
+
+/** @return QN_OK; QN_ENOMEM: the process has too many keys of threads. */
+int qn_group_threads_init(void);
+/** The calling thread is the member: the group ends with it. */
+void qn_group_thread_add(struct qn_group *g);
+/** That was said, and is not true any more. */
+void qn_group_thread_remove(struct qn_group *g);
 
 /* ---- group_enter.c: from the name to a seat ------------------------------ */
 

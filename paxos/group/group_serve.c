@@ -319,8 +319,8 @@ int qn_group_may_ask(const struct qn_group *g)
     if (!qn_fork_mark_is_own(&g->own)) {
         return QN_EPERM;
     }
-    if (g->step == QN_STEP_FAILED) {
-        return g->err;
+    if (g->step == QN_STEP_FAILED || g->jumped) {
+        return g->jumped ? QN_EABORTED : g->err;
     }
     return g->applying ? QN_EBUSY : QN_OK;
 }
@@ -362,12 +362,11 @@ static int propose_check(struct qn_group *g, size_t len)
     return QN_OK;
 }
 
-int qn_group_propose(struct qn_group *g, const void *bytes, size_t len,
-                     uint64_t timeout, qn_group_done *done, void *ctx)
+static int propose(struct qn_group *g, struct qn_slice command,
+                   uint64_t timeout, qn_group_done *done, void *ctx)
 {
-    const struct qn_slice command = {bytes, len};
     uint64_t seq;
-    int err = propose_check(g, len);
+    int err = propose_check(g, command.len);
     if (err == QN_OK) {
         err = qn_driver_submit(g->driver, &command, 1, &seq);
         err = err == QN_EAGAIN ? refused(g, QN_GROUP_NO_CREDIT) : err;
@@ -377,7 +376,7 @@ int qn_group_propose(struct qn_group *g, const void *bytes, size_t len,
     }
     const struct qn_wait w = {.number = seq,
                               .deadline = qn_group_deadline(timeout),
-                              .bytes = len,
+                              .bytes = command.len,
                               .done = done,
                               .ctx = ctx};
     qn_waits_add(&g->proposals, &w);
@@ -386,8 +385,18 @@ int qn_group_propose(struct qn_group *g, const void *bytes, size_t len,
     return QN_OK;
 }
 
-int qn_group_barrier(struct qn_group *g, uint64_t timeout, qn_group_done *done,
-                     void *ctx)
+int qn_group_propose(struct qn_group *g, const void *bytes, size_t len,
+                     uint64_t timeout, qn_group_done *done, void *ctx)
+{
+    struct qn_group_call c;
+    qn_group_call_begin(g, &c);
+    int err = propose(g, (struct qn_slice){bytes, len}, timeout, done, ctx);
+    qn_group_call_end(&c);
+    return err;
+}
+
+static int barrier(struct qn_group *g, uint64_t timeout, qn_group_done *done,
+                   void *ctx)
 {
     int err = check(g);
     if (err == QN_OK && !qn_waits_room(&g->barriers, 0)) {
@@ -405,6 +414,16 @@ int qn_group_barrier(struct qn_group *g, uint64_t timeout, qn_group_done *done,
     g->reason = QN_GROUP_TAKEN;
     qn_group_kick(g);
     return QN_OK;
+}
+
+int qn_group_barrier(struct qn_group *g, uint64_t timeout, qn_group_done *done,
+                     void *ctx)
+{
+    struct qn_group_call c;
+    qn_group_call_begin(g, &c);
+    int err = barrier(g, timeout, done, ctx);
+    qn_group_call_end(&c);
+    return err;
 }
 
 enum qn_group_reason qn_group_reason(const struct qn_group *g)

@@ -13,7 +13,6 @@
  * one. Any other process comes later, also one that was there before BEGIN; and
  * one that cannot meet each that BEGIN names, with that record.
  */
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "core/base/assert.h"
@@ -31,7 +30,8 @@ static void on_superseded(void *ctx, uint64_t incarnation)
 {
     (void)ctx;
     (void)incarnation;
-    abort();
+    QN_ASSERT(!"another process is this member: this one has closed a "
+               "descriptor of the group");
 }
 
 static void on_ended(void *ctx, qn_node_t node, uint64_t incarnation,
@@ -87,6 +87,8 @@ int qn_group_member_make(struct qn_group *g)
         .voters = 1,                     /* until it is known */
         .incarnation = g->incarnation,
         .held = !g->o.robust_list,
+        .alloc = &g->alloc.alloc,
+        .log = g->o.log,
         .seed = g->incarnation ^ qn_clock_now(),
         .born_ms = qn_clock_wall_ms(),
         .commons_fd = g->commons_fd,

@@ -4,8 +4,6 @@
  */
 #include "paxos/group/waits.h"
 
-#include <stdlib.h>
-
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
@@ -15,14 +13,17 @@ static struct qn_wait *at(const struct qn_waits *w, uint64_t i)
     return &w->ring[i % w->max];
 }
 
-int qn_waits_init(struct qn_waits *w, uint32_t max, size_t bytes_max, int late)
+int qn_waits_init(struct qn_waits *w, uint32_t max, size_t bytes_max, int late,
+                  const struct qn_alloc *alloc)
 {
-    struct qn_wait *ring = calloc(max, sizeof *ring);
+    const struct qn_alloc *a = qn_alloc_or_malloc(alloc);
+    struct qn_wait *ring = qn_alloc_zeroed(a, max * sizeof *ring);
     QN_ASSERT(max >= 1);
     if (ring == NULL) {
         return QN_ENOMEM;
     }
     *w = (struct qn_waits){.ring = ring,
+                           .alloc = a,
                            .max = max,
                            .bytes_max = bytes_max,
                            .late = late,
@@ -32,7 +33,9 @@ int qn_waits_init(struct qn_waits *w, uint32_t max, size_t bytes_max, int late)
 
 void qn_waits_fini(struct qn_waits *w)
 {
-    free(w->ring);
+    if (w->ring != NULL) {
+        qn_alloc_free(w->alloc, w->ring);
+    }
     *w = (struct qn_waits){0};
 }
 

@@ -26,6 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/alloc.h"
 #include "core/base/clock.h"
 
 typedef void qn_waits_done(void *ctx, int err, uint64_t result);
@@ -45,6 +46,7 @@ struct qn_waits {
     struct qn_wait *ring; /* [max], owned */
     uint32_t max;
     uint64_t head, open, tail;
+    const struct qn_alloc *alloc;
     size_t bytes, bytes_max; /* kept; of all that have no end */
     int late;                /* what one is told whose deadline comes */
     qn_time_t next;          /* no deadline comes before it */
@@ -52,8 +54,10 @@ struct qn_waits {
 
 /** @param max        At once, at least 1; and bytes of them together.
  *  @param late       What one is told whose deadline comes.
+ *  @param alloc      Kept; NULL: malloc's.
  *  @return QN_OK; QN_ENOMEM. */
-int qn_waits_init(struct qn_waits *w, uint32_t max, size_t bytes_max, int late);
+int qn_waits_init(struct qn_waits *w, uint32_t max, size_t bytes_max, int late,
+                  const struct qn_alloc *alloc);
 
 /** Nothing is told. */
 void qn_waits_fini(struct qn_waits *w);

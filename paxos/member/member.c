@@ -95,6 +95,9 @@ static int outbox_make(struct qn_member *m)
 {
     const struct qn_outbox_opts o = qn_member_shape(m);
     int err = qn_outbox_create(&m->outbox, &o);
+    if (err == QN_OK) {
+        qn_outbox_keep_from_children(m->outbox);
+    }
     if (err == QN_OK && qn_member_by_memory(m)) {
         err = ring_grow(m, qn_ring_bytes(QN_RING, 0));
     }
@@ -129,10 +132,12 @@ static int live(struct qn_member *m)
                              qn_member_device_bytes(m));
     }
     if (err == QN_OK) {
+        qn_commons_keep_from_children(m->commons);
         err = qn_commons_own(m->commons, o->self);
     }
     if (err == QN_OK && o->record_fd >= 0) {
         err = qn_area_map(&m->record, o->record_fd, QN_COMMONS_RECORD_BYTES);
+        qn_area_keep_from_children(&m->record);
     }
     if (err == QN_OK) {
         err = (o->held ? qn_liveness_begin_held : qn_liveness_begin)(
@@ -202,6 +207,13 @@ int qn_member_create(struct qn_member **out, const struct qn_member_opts *o)
 void qn_member_leave(struct qn_member *m)
 {
     m->leaves = true;
+}
+
+void qn_member_mark_end(const struct qn_member *m)
+{
+    if (m->lives && qn_hold_is_own(&m->hold)) {
+        qn_liveness_end(m->commons, m->o.self, m->o.incarnation);
+    }
 }
 
 void qn_member_destroy(struct qn_member *m)

@@ -43,7 +43,9 @@
  *
  * Threads: one per member, from qn_member_create on; that thread holds the
  * liveness word, and its end is the member's end (core/place/liveness.h). No
- * call blocks. Several members may be threads of one process.
+ * call blocks. Several members may be threads of one process. A child of
+ * fork(2) has nothing of what a member maps, and calls nothing of it but
+ * destroy.
  */
 
 #include <stdbool.h>
@@ -273,6 +275,10 @@ void qn_member_stop(struct qn_member *m);
 /** Its end will be intended: no supervisor shall start another incarnation by
  *  itself. */
 void qn_member_leave(struct qn_member *m);
+
+/** Its thread ends, and the member cannot be destroyed: as the kernel would
+ * mark it. Nothing of it may be called any more. */
+void qn_member_mark_end(const struct qn_member *m);
 
 /** The thread of qn_member_create, or any other after its end. What the service
  *  keeps of the driver's is given back before. Another process may be the node

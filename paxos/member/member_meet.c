@@ -37,6 +37,7 @@ static int map(struct qn_member *m, struct qn_mapped_peer **out,
     expect.incarnation = p->incarnation;
     int err = qn_outbox_map(&outbox, p->fd, &expect);
     if (err == QN_OK) {
+        qn_outbox_keep_from_children(outbox);
         err = qn_peer_create(out, &like, outbox, p->fd);
     }
     if (err == QN_OK) {

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
@@ -66,6 +67,7 @@ static struct member {
     uint32_t subscription;
     int fail_err;       /* of `apply`, */
     uint64_t fail_left; /* ... so often more */
+    int kept_before;    /* by exec */
     bool stays;         /* after it has left */
 } me;
 
@@ -267,11 +269,41 @@ static void follow(struct member *m)
     }
 }
 
+/* Descriptors that a program would inherit. */
+static int open_after_exec(void)
+{
+    int count = 0;
+    struct dirent *e;
+    DIR *d = opendir("/proc/self/fdinfo");
+    QN_ASSERT(d != NULL);
+    while ((e = readdir(d)) != NULL) {
+        const int flags = fcntl(atoi(e->d_name), F_GETFD);
+        count += e->d_name[0] != '.' && (flags & FD_CLOEXEC) == 0;
+    }
+    closedir(d);
+    return count;
+}
+
+/* Mappings that the members share. */
+static int shared_mappings(void)
+{
+    char line[512];
+    int count = 0;
+    FILE *f = fopen("/proc/self/maps", "re");
+    QN_ASSERT(f != NULL);
+    while (fgets(line, sizeof line, f) != NULL) {
+        count += strstr(line, "memfd:quoin") != NULL;
+    }
+    fclose(f);
+    return count;
+}
+
 /* What a child of fork is told: 0 if that is right. */
 static int child_is_told(struct member *m)
 {
     struct qn_group_status st;
     int wrong = 0;
+    wrong += shared_mappings() != 0;
     wrong += qn_group_turn(m->group) != QN_EPERM;
     wrong += qn_group_propose(m->group, "x", 1, 1, on_done, m) != QN_EPERM;
     wrong += qn_group_barrier(m->group, 1, on_done, m) != QN_EPERM;
@@ -285,7 +317,8 @@ static int child_is_told(struct member *m)
 static void obey_fork(struct member *m, int control)
 {
     int pids[2];
-    QN_ASSERT(pipe(pids) == 0);
+    QN_ASSERT(shared_mappings() > 0);
+    QN_ASSERT(pipe2(pids, O_CLOEXEC) == 0);
     pid_t pid = fork();
     if (pid == 0) {
         close(control); /* the test's end says when it is over */
@@ -347,6 +380,7 @@ static bool obey(struct member *m, int control)
             qn_group_seat(m->group, s, &m->r.seat[s]);
         }
         m->r.state = m->state;
+        m->r.kept_by_exec = open_after_exec() - m->kept_before;
         snprintf(m->r.why, sizeof m->r.why, "%s", qn_group_why(m->group));
         QN_ASSERT(write(control, &m->r, sizeof m->r) == sizeof m->r);
         break;
@@ -474,6 +508,7 @@ static void process_run(const struct group_world *w, uint32_t i, int control)
                                           .install = on_install,
                                           .abandon = on_abandon,
                                           .ctx = &me};
+    me.kept_before = open_after_exec();
     QN_ASSERT(qn_group_join(&me.group, &o) == QN_OK);
     if (w->spare > 0) {
         limit_of(getpid(), w->spare - 1);

@@ -41,6 +41,8 @@ struct group_world_report {
     int change;
     uint64_t failed; /* applies that were told to fail */
     uint64_t turns;  /* made */
+    int kept_by_exec; /* descriptors that exec would not close, more than
+                         before it joined */
     int turn;        /* what the last one returned */
     int last;        /* what the last propose returned */
     enum qn_group_reason reason;

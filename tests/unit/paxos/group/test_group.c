@@ -643,6 +643,9 @@ CASE(idle_members_see_that_one_leaves)
 CASE(a_forked_child_is_no_member)
 {
     start_all(3);
+    for (uint32_t i = 0; i < 3; i++) {
+        cr_expect_eq(group_world_report(&w, i).kept_by_exec, 0);
+    }
     cr_expect_eq(group_world_fork(&w, 1), 0);
     const pid_t child = w.process[1].child;
     const uint64_t seat = group_world_report(&w, 1).status.seat;

@@ -34,7 +34,7 @@ static void init(void)
     for (int i = 0; i < 64; i++) {
         ids[i] = i;
     }
-    cr_assert_eq(qn_waits_init(&w, 4, 100, QN_ETIMEDOUT), QN_OK);
+    cr_assert_eq(qn_waits_init(&w, 4, 100, QN_ETIMEDOUT, NULL), QN_OK);
 }
 
 static void fini(void)
