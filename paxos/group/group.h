@@ -271,11 +271,10 @@ int qn_group_fd(const struct qn_group *g);
  *         another version; QN_EBUSY: all seats are taken, or `robust_list` and
  *         this thread is a member of another group that way, or has locked a
  *         robust mutex; QN_EREMOVED: it was removed (qn_group_change);
- *         QN_EABORTED: its thread has ended;
- *         QN_EMFILE; QN_ENOMEM; QN_EIO; QN_EAPPLY: `apply` has failed again,
- *         after a state was fetched; or an error of the snapshots' callbacks,
- *         of this member or another one, that has come again for some seconds.
- *         QN_EPERM: in a forked child.
+ *         QN_EABORTED: its thread has ended; QN_EMFILE; QN_ENOMEM; QN_EIO;
+ * QN_EAPPLY: `apply` has failed again, after a state was fetched; or an error
+ * of the snapshots' callbacks, of this member or another one, that has come
+ * again for some seconds. QN_EPERM: in a forked child.
  */
 int qn_group_turn(struct qn_group *g);
 

@@ -39,12 +39,12 @@ struct group_world_report {
     uint64_t guests;   /* that have introduced themselves and are connected */
     uint64_t changes;  /* that have ended, the last one with: */
     int change;
-    uint64_t failed; /* applies that were told to fail */
-    uint64_t turns;  /* made */
+    uint64_t failed;  /* applies that were told to fail */
+    uint64_t turns;   /* made */
     int kept_by_exec; /* descriptors that exec would not close, more than
                          before it joined */
-    int turn;        /* what the last one returned */
-    int last;        /* what the last propose returned */
+    int turn;         /* what the last one returned */
+    int last;         /* what the last propose returned */
     enum qn_group_reason reason;
     char why[QN_GROUP_WHY_MAX];
 };

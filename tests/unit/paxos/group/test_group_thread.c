@@ -95,13 +95,47 @@ static uint64_t ended(int how)
     return qn_load(&host.ended[how], QN_SEQ_CST);
 }
 
+static int nothing(void *ctx)
+{
+    (void)ctx;
+    return QN_ENOENT;
+}
+
+static int next(void *ctx, void *bytes, size_t cap, size_t *len)
+{
+    (void)ctx;
+    (void)bytes;
+    (void)cap;
+    (void)len;
+    return QN_ENOENT;
+}
+
+static int part(void *ctx, const void *bytes, size_t len)
+{
+    (void)ctx;
+    (void)bytes;
+    (void)len;
+    return QN_EINVAL;
+}
+
+static void none(void *ctx)
+{
+    (void)ctx;
+}
+
 static void begin(const struct qn_group_thread_opts *like)
 {
     struct qn_group_opts o = w.opts;
     struct qn_group_thread_opts t = *like;
-    o.service = w.opts.service;
-    o.service.apply = on_apply;
-    o.service.ctx = &host;
+    o.service = (struct qn_group_service){.apply = on_apply,
+                                          .begin = nothing,
+                                          .next = next,
+                                          .end = none,
+                                          .read = part,
+                                          .finish = nothing,
+                                          .install = none,
+                                          .abandon = none,
+                                          .ctx = &host};
     t.group = &o;
     cr_assert_eq(qn_group_thread_start(&host.thread, &t), QN_OK);
 }
@@ -181,45 +215,10 @@ CASE(a_callback_may_propose)
     cr_expect_eq(ended(1), 0);
 }
 
-static int nothing(void *ctx)
-{
-    (void)ctx;
-    return QN_ENOENT;
-}
-
-static int next(void *ctx, void *bytes, size_t cap, size_t *len)
-{
-    (void)ctx;
-    (void)bytes;
-    (void)cap;
-    (void)len;
-    return QN_ENOENT;
-}
-
-static int part(void *ctx, const void *bytes, size_t len)
-{
-    (void)ctx;
-    (void)bytes;
-    (void)len;
-    return QN_EINVAL;
-}
-
-static void none(void *ctx)
-{
-    (void)ctx;
-}
-
 /* Two of three have not come: nothing is taken from the queue. */
 static void begin_alone(const struct qn_group_thread_opts *o)
 {
     w.opts.members = 3;
-    w.opts.service = (struct qn_group_service){.begin = nothing,
-                                               .next = next,
-                                               .end = none,
-                                               .read = part,
-                                               .finish = nothing,
-                                               .install = none,
-                                               .abandon = none};
     begin(o);
 }
 
