@@ -18,7 +18,7 @@ void qn_drain_request_shutdown(struct qn_drain *d)
 unsigned qn_drain_begin(struct qn_drain *d, qn_time_t limit, qn_time_t now)
 {
     if (d->draining) {
-        return 0;
+        return d->drained ? QN_DRAIN_TELL : 0;
     }
     d->draining = true;
     d->give_up_at = now + limit;

@@ -51,7 +51,9 @@ struct qn_drain {
  *  supervisor was first and the process is started again as planned. */
 void qn_drain_request_shutdown(struct qn_drain *d);
 
-/** Begin, for `limit` ns at most. Once more does no harm. @return actions. */
+/** Begin, for `limit` ns at most. Once more does no harm: one that has drained
+ *  says it again, as a supervisor that asks has not heard it. @return actions.
+ */
 unsigned qn_drain_begin(struct qn_drain *d, qn_time_t limit, qn_time_t now);
 
 /** It drains and has not finished: call qn_drain_turn once a turn. */

@@ -32,6 +32,7 @@ from tests.process.lib.verify import VerifiedLoad
 
 SEATS = 5
 SETTLED_S = 10.0
+ORDER_S = 6.0  # QN_DRIVER_ORDER_MAX and a moment
 LINE = re.compile(r"replica(\d+):state=(\w+),votes=(\w+),pid=(\d+)")
 MIX = "get:4,set:2,incr:2,del:1,cas:2,rmw:1"
 
@@ -141,6 +142,8 @@ class Run:
         goes_on = self.fault(members, removed) if faulty else lambda: None
         goes_on()
         out, err = p.communicate()
+        if p.returncode != 0 and faulty:
+            time.sleep(ORDER_S)  # what is not known is done by then, or never
         now = self.settled()
         after = members - {removed} if removed is not None else \
             members | (now - members)

@@ -21,6 +21,9 @@ CASE(it_begins_once_by_closing_and_once_more_does_no_harm)
     cr_assert_eq(qn_drain_begin(&d, LIMIT, now), QN_DRAIN_CLOSE);
     cr_assert(qn_drain_active(&d));
     cr_assert_eq(qn_drain_begin(&d, LIMIT, now + QN_S), 0);
+    cr_assert_eq(qn_drain_turn(&d, true, now + QN_S), QN_DRAIN_TELL);
+    cr_assert_eq(qn_drain_begin(&d, LIMIT, now + QN_S), QN_DRAIN_TELL,
+                 "a later supervisor has not heard it");
     cr_assert_eq(d.give_up_at, now + LIMIT, "the first limit counts");
 }
 
