@@ -600,6 +600,7 @@ Test(liveness, to_look_leaves_the_pages_of_others_read_only, .signal = SIGSEGV)
     struct qn_commons *c = make(true, &fd);
     kill_and_wait(held_child(c, fd, 5));
     cr_assert_eq(qn_liveness_look(c, fd, NODE, 5), QN_LIVENESS_DEAD);
+    signal(SIGSEGV, SIG_DFL);
     ((uint64_t *)qn_commons_record(c, NODE))[-8] = 1;
 }
 

@@ -425,6 +425,9 @@ static void *fork_and_end(void *arg)
     pid_t *pid = arg;
     *pid = fork();
     if (*pid == 0) {
+#ifdef __SANITIZE_THREAD__
+        _exit(0); /* it has a thread of its own, which would go on */
+#endif
         pthread_exit(NULL); /* the last thread: the process ends with 0 */
     }
     return NULL;
