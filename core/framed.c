@@ -7,12 +7,12 @@ void *qn_framed_alloc(size_t bytes, const struct qn_qp_opts *o,
     size_t end = qn_align_up(bytes, QN_CACHELINE);
     uint32_t msg_max = o->msg_max != 0 ? o->msg_max : QN_MSG_MAX;
     size_t buffer = qn_align_up(msg_max, QN_CACHELINE);
-    struct qn_framed *q = aligned_alloc(QN_CACHELINE, end + 2 * buffer);
+    const struct qn_alloc *a = qn_alloc_or_malloc(o->alloc);
+    struct qn_framed *q = qn_alloc_lines(a, end + 2 * buffer);
     if (q == NULL) {
         return NULL;
     }
-    memset(q, 0, bytes);
-    q->qp = (struct qn_qp){.ops = ops, .doorbell = o->doorbell};
+    q->qp = (struct qn_qp){.ops = ops, .doorbell = o->doorbell, .alloc = a};
     q->limits =
         (struct qn_frame_limits){.first = first, .any = any, .msg = msg_max};
     q->ringer = o->ringer;
@@ -33,7 +33,8 @@ void qn_framed_down(struct qn_qp *qp)
 
 void qn_framed_close(struct qn_qp *qp)
 {
-    free(qn_framed_of(qp)); /* what was sent can still be received */
+    /* What was sent can still be received. */
+    qn_alloc_free_lines(qp->alloc, qn_framed_of(qp));
 }
 
 struct qn_qp_traffic qn_framed_traffic(const struct qn_qp *qp)

@@ -39,6 +39,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/alloc.h"
 #include "core/base/atomic.h"
 #include "core/base/clock.h"
 #include "core/base/err.h"
@@ -107,6 +108,8 @@ struct qn_qp_opts {
     struct qn_doorbell *doorbell;      /* own; NULL: no waiting forms. Kept */
     struct qn_doorbell_handle *ringer; /* peer's; NULL: never ring. Kept; may be
                                  shared by all queuepairs to that peer */
+    const struct qn_alloc *alloc; /* of this end's memory, kept; NULL: malloc's
+                                   */
 };
 
 struct qn_qp; /* what follows its fields is the backend's */
@@ -169,6 +172,7 @@ static inline struct qn_transport_bytes qn_transport_needs(
 struct qn_qp {
     const struct qn_qp_ops *ops;
     struct qn_doorbell *doorbell; /* own; NULL: no waiting forms */
+    const struct qn_alloc *alloc; /* of this end */
 };
 
 /**

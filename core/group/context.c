@@ -21,8 +21,6 @@
  * lane is forwarded down the tree.
  */
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/base/assert.h"
 #include "core/base/atomic.h"
@@ -66,18 +64,18 @@ static void lay_out(struct qn_context *c, struct memory *m)
     c->view = take(m, c->members * sizeof *c->view);
 }
 
-static struct qn_context *allocate(uint32_t members)
+static struct qn_context *allocate(const struct qn_alloc *a, uint32_t members)
 {
     struct qn_context c = {.members = members};
     struct memory m = {.used = sizeof c};
     lay_out(&c, &m);
     size_t bytes = qn_align_up(m.used, QN_CACHELINE);
-    struct qn_context *made = aligned_alloc(QN_CACHELINE, bytes);
+    struct qn_context *made = qn_alloc_lines(a, bytes);
     if (made == NULL) {
         return NULL;
     }
-    memset(made, 0, bytes);
     *made = c;
+    made->alloc = a;
     m = (struct memory){(uint8_t *)made, sizeof c};
     lay_out(made, &m);
     QN_ASSERT(m.used <= bytes);
@@ -141,7 +139,7 @@ int qn_context_create(struct qn_context **out, const struct qn_context_opts *o)
     if (!opts_ok(o, members)) {
         return QN_EINVAL;
     }
-    struct qn_context *c = allocate(members);
+    struct qn_context *c = allocate(qn_alloc_or_malloc(o->alloc), members);
     if (c == NULL) {
         return QN_ENOMEM;
     }
@@ -169,7 +167,7 @@ void qn_context_destroy(struct qn_context *c)
 {
     if (c != NULL) {
         qn_forward_fini(c);
-        free(c);
+        qn_alloc_free_lines(c->alloc, c);
     }
 }
 

@@ -28,8 +28,6 @@
  * eyes, too, hence the copy of ONLY: what was checked is what is used, by us
  * and by all below.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/base/assert.h"
 #include "core/base/err.h"
@@ -255,7 +253,7 @@ static bool parent_body(struct qn_context *c)
         }
     }
     if (*body == NULL) {
-        *body = malloc(c->msg_max);
+        *body = c->alloc->resize(c->alloc->ctx, NULL, c->msg_max);
     }
     return *body != NULL;
 }
@@ -288,6 +286,6 @@ void qn_forward_down(struct qn_context *c, qn_node_t peer)
 void qn_forward_fini(struct qn_context *c)
 {
     for (qn_node_t v = 0; v < c->members; v++) {
-        free(c->in[v].body);
+        qn_alloc_free(c->alloc, c->in[v].body);
     }
 }

@@ -76,6 +76,7 @@ struct qn_context_opts {
     void *ctx;              /* for deliver; kept */
     struct qn_device_bcast *bcast; /* how the root broadcasts; kept. NULL: along
                                the tree. All nodes say the same */
+    const struct qn_alloc *alloc;  /* kept; NULL: malloc's */
 };
 
 struct qn_context;

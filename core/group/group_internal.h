@@ -28,6 +28,7 @@ struct qn_forward_in {
 #define QN_VIEW_INSIDE 2u /* a message of it may be half read */
 
 struct qn_context {
+    const struct qn_alloc *alloc;
     qn_node_t self;
     qn_node_t parent; /* == self at the root; no member: QN_NO_MEMBER */
     qn_node_t sender; /* of what is being delivered */

@@ -240,8 +240,16 @@ void qn_driver_tree_drain(struct qn_driver *d)
     announced_take(d);
 }
 
+int qn_driver_failed(const struct qn_driver *d)
+{
+    return d->failed;
+}
+
 bool qn_driver_turn(struct qn_driver *d, qn_time_t now, uint64_t wall_ms)
 {
+    if (d->failed != QN_OK) {
+        return false;
+    }
     qn_mark(QN_MARK_TURN);
     qn_driver_time(d, now);
     d->wall_ms = wall_ms;
@@ -318,6 +326,9 @@ static void look_plan(struct qn_driver *d)
 bool qn_driver_flush(struct qn_driver *d, qn_time_t now)
 {
     const struct qn_input tick = {.kind = QN_IN_TICK};
+    if (d->failed != QN_OK) {
+        return false;
+    }
     qn_driver_time(d, now);
     if (d->now >= d->order.ask_at) {
         qn_driver_order_look(d);
@@ -349,8 +360,8 @@ bool qn_driver_pending(struct qn_driver *d)
 {
     const void *bytes = NULL;
     size_t len = 0;
-    if (d->more) {
-        return true;
+    if (d->more || d->failed != QN_OK) {
+        return d->failed == QN_OK;
     }
     for (qn_node_t i = 0; i < d->o.nodes; i++) {
         struct qn_driver_peer *p = &d->peer[i];
@@ -373,6 +384,9 @@ bool qn_driver_pending(struct qn_driver *d)
 
 qn_time_t qn_driver_deadline(const struct qn_driver *d)
 {
+    if (d->failed != QN_OK) {
+        return QN_TIME_NEVER;
+    }
     qn_time_t at = QN_MIN(d->machine_deadline, d->positions.heartbeat_at);
     at = QN_MIN(at, d->order.ask_at);
     at = QN_MIN(at, qn_dissemination_deadline(&d->dissemination));
@@ -388,6 +402,9 @@ int qn_driver_submit(struct qn_driver *d, const struct qn_slice *parts,
     const struct qn_input in = {.kind = QN_IN_SUBMIT,
                                 .submit = {.parts = parts, .count = count}};
     qn_slot_t before = d->positions.visible_slot;
+    if (d->failed != QN_OK) {
+        return d->failed;
+    }
     int err = qn_driver_step(d, &in);
     if (err == QN_OK) {
         *seq = d->out.seq;

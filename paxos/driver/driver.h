@@ -185,9 +185,7 @@ struct qn_driver_opts {
      *  NULL: that cannot happen. */
     void (*fence)(void *ctx);
     void *fence_ctx;
-    const struct qn_alloc *alloc; /* kept; NULL: malloc's. Of the driver, its
-                               machine and batches; what waits for a channel,
-                               and the context of the tree, are malloc's */
+    const struct qn_alloc *alloc; /* kept; NULL: malloc's. Of all its memory */
     struct qn_log_sink log; /* where its lines go; each calls it "member" and
                                its number */
     bool first; /* the group begins with this incarnation. Else it is a later
@@ -336,6 +334,11 @@ bool qn_driver_turn(struct qn_driver *d, qn_time_t now, uint64_t wall_ms);
  *  @return true while something could not be sent for lack of room (the peer
  *  rings when there is room again). */
 bool qn_driver_flush(struct qn_driver *d, qn_time_t now);
+
+/** QN_ENOMEM: this node has lost a message that waited for room, for lack of
+ *  memory, and takes no part any more: turns, flushes and submits do nothing.
+ *  It is to end. With malloc's allocator that is an assertion. */
+int qn_driver_failed(const struct qn_driver *d);
 
 /** True if a channel holds a message, or a turn has left something to apply:
  *  the look between arm and sleep. */

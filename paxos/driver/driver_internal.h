@@ -187,10 +187,11 @@ struct qn_driver {
     qn_node_t learn_from;          /* ... over the lane of this peer */
     struct qn_sendq bcast;         /* LEARNs that wait for children */
     uint64_t bcast_dropped;        /* LEARNs for which it had no room */
-    uint64_t touched;              /* mask: queuepairs to flush */
-    uint64_t transfers;            /* mask: the machine has more for them */
-    bool tree_waits;   /* the tree has something to send and no room */
-    uint64_t received; /* bytes, through all lanes */
+    int failed;         /* QN_ENOMEM: a message was lost on its way out */
+    uint64_t touched;   /* mask: queuepairs to flush */
+    uint64_t transfers; /* mask: the machine has more for them */
+    bool tree_waits;    /* the tree has something to send and no room */
+    uint64_t received;  /* bytes, through all lanes */
 
     /* Memory. */
     struct qn_mempool pool; /* of all refbufs */

@@ -76,7 +76,8 @@ int qn_driver_tree_make(struct qn_driver *d)
                                       .tree = &t,
                                       .qp = d->tree,
                                       .deliver = qn_driver_deliver,
-                                      .ctx = d};
+                                      .ctx = d,
+                                      .alloc = d->o.alloc};
     return qn_context_create(&d->context, &o);
 }
 

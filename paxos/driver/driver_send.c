@@ -66,13 +66,16 @@ static bool queue_send(struct qn_driver *d, qn_node_t to, struct qn_sendq *q)
     return true;
 }
 
-static void push(struct qn_sendq *q, const struct qn_msg *m)
+/* A message of the log that is neither sent nor kept would be a hole in a FIFO
+ * channel, which the protocol does not know. So nothing more is sent: to the
+ * others this is a node that has ended here. */
+static void push(struct qn_driver *d, struct qn_sendq *q,
+                 const struct qn_msg *m)
 {
-    /* A message of the log that is neither sent nor kept would be a hole in a
-     * FIFO channel, which the protocol does not know. */
-    int err = qn_sendq_push(q, m);
-    QN_ASSERT(err == QN_OK);
-    QN_ASSERT(!qn_sendq_empty(q));
+    if (qn_sendq_push(q, m) != QN_OK) {
+        QN_ASSERT(d->o.alloc != &qn_alloc_malloc); /* else the process ends */
+        d->failed = QN_ENOMEM;
+    }
 }
 
 static bool is_bulk(const struct qn_msg *m)
@@ -116,8 +119,8 @@ void qn_driver_send(struct qn_driver *d, qn_node_t to, const struct qn_msg *m)
         qn_driver_learned(d, m->slot);
     }
     struct qn_sendq *q = is_bulk(m) ? &p->bulk : &p->control;
-    if (p->qp == NULL) {
-        return; /* it has ended */
+    if (p->qp == NULL || d->failed != QN_OK) {
+        return; /* it has ended, or this node has */
     }
     bool first = qn_sendq_empty(&p->control) && qn_sendq_empty(q);
     if (first && m->body.len + QN_HEAD_MAX <= QN_FRAGMENT_MAX &&
@@ -127,7 +130,7 @@ void qn_driver_send(struct qn_driver *d, qn_node_t to, const struct qn_msg *m)
     if (is_question(m)) {
         qn_sendq_drop(q, m->kind);
     }
-    push(q, m);
+    push(d, q, m);
 }
 
 bool qn_driver_queues_send(struct qn_driver *d)
@@ -258,7 +261,8 @@ void qn_driver_bcast(struct qn_driver *d, const struct qn_msg *whole)
 {
     struct qn_msg named = *whole; /* and its refbuf is the caller's */
     struct qn_msg *m = &named;
-    if (d->roles.cfg.acceptor != d->o.self || d->dissemination.children == 0) {
+    if (d->roles.cfg.acceptor != d->o.self || d->dissemination.children == 0 ||
+        d->failed != QN_OK) {
         return;
     }
     QN_ASSERT(d->dissemination.tree.root == d->o.self);
@@ -275,7 +279,10 @@ void qn_driver_bcast(struct qn_driver *d, const struct qn_msg *whole)
         d->bcast_dropped++; /* the children fetch it */
         return;
     }
-    push(&d->bcast, m);
+    if (qn_sendq_push(&d->bcast, m) != QN_OK) {
+        d->bcast_dropped++;
+        return;
+    }
     QN_ASSERT(qn_sendq_count(&d->bcast) == 1 ||
               d->bcast.bytes <= qn_driver_bcast_max(d));
     qn_driver_bcast_send(d);

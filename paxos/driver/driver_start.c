@@ -374,6 +374,10 @@ int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o)
     d->machine_deadline = QN_TIME_NEVER;
     d->order.ask_at = QN_TIME_NEVER;
     d->order.successor = d->o.self;
+    d->bcast.alloc = a;
+    for (qn_node_t i = 0; i < o->nodes; i++) {
+        d->peer[i].control.alloc = d->peer[i].bulk.alloc = a;
+    }
     qn_positions_init(&d->positions, o->self, o->nodes, o->now);
     qn_dissemination_init(&d->dissemination, o->self, o->nodes);
     qn_ring_choice_init(&d->ring_choice, o->ring != 0 ? o->ring_from : 0,

@@ -1,7 +1,5 @@
 #include "paxos/driver/sendq.h"
 
-#include <stdlib.h>
-
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 
@@ -26,14 +24,15 @@ static int grow(struct qn_sendq *q)
 {
     uint32_t cap = q->cap == 0 ? 16 : q->cap * 2;
     QN_ASSERT(cap > q->cap);
-    struct qn_msg *msg = malloc(cap * sizeof *msg);
+    const struct qn_alloc *a = qn_alloc_or_malloc(q->alloc);
+    struct qn_msg *msg = a->resize(a->ctx, NULL, cap * sizeof *msg);
     if (msg == NULL) {
         return QN_ENOMEM;
     }
     for (uint32_t i = q->head; i != q->tail; i++) {
         msg[i & (cap - 1)] = *at(q, i);
     }
-    free(q->msg);
+    qn_alloc_free(a, q->msg);
     q->msg = msg;
     q->cap = cap;
     return QN_OK;
@@ -104,6 +103,6 @@ void qn_sendq_free(struct qn_sendq *q)
     for (; q->head != q->tail; q->head++) {
         qn_refbuf_unref(at(q, q->head)->refbuf);
     }
-    free(q->msg);
-    *q = (struct qn_sendq){.most = q->most};
+    qn_alloc_free(qn_alloc_or_malloc(q->alloc), q->msg);
+    *q = (struct qn_sendq){.alloc = q->alloc, .most = q->most};
 }

@@ -17,16 +17,19 @@
  * One thread.
  */
 
+#include "core/base/alloc.h"
 #include "paxos/wire/msg.h"
 
 /* A fragment is copied through staging, assembly and the joined message: these
  * stay in a first-level cache, and a lane holds several fragments. */
 #define QN_FRAGMENT_MAX 8192u /* bytes of one fragment, head included */
 
+/** All zero but for `alloc`: an empty one. */
 struct qn_sendq {
-    struct qn_msg *msg;   /* [cap] ring */
-    uint32_t cap;         /* power of two, or 0 */
-    uint32_t head, tail;  /* free-running */
+    const struct qn_alloc *alloc; /* kept; NULL: malloc's */
+    struct qn_msg *msg;           /* [cap] ring */
+    uint32_t cap;                 /* power of two, or 0 */
+    uint32_t head, tail;          /* free-running */
     uint32_t offset;      /* bytes of the oldest message's body sent so far */
     uint64_t bytes, most; /* of all bodies; the most that ever waited */
 };

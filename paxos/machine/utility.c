@@ -58,8 +58,8 @@ int qn_ballot_compare(const struct qn_ballot *a, const struct qn_ballot *b)
 
 #define ALL QN_NODES_MAX /* as a receiver: every other node */
 
-/* A message without memory for its body is lost. */
-static void send(const struct qn_utility *u, struct qn_step *t, qn_node_t to,
+/* A message without memory for its body is lost. @return false: it was. */
+static bool send(const struct qn_utility *u, struct qn_step *t, qn_node_t to,
                  struct qn_msg m, const struct qn_ul_entry *body)
 {
     if (body != NULL) {
@@ -67,7 +67,7 @@ static void send(const struct qn_utility *u, struct qn_step *t, qn_node_t to,
         qn_ul_encode(body, bytes);
         struct qn_refbuf *b = qn_refbuf_copy(u->alloc, bytes, sizeof bytes);
         if (b == NULL) {
-            return;
+            return false;
         }
         qn_msg_refer(&m, b);
         qn_refbuf_unref(b);
@@ -76,6 +76,7 @@ static void send(const struct qn_utility *u, struct qn_step *t, qn_node_t to,
         qn_step_emit(t, to == ALL ? QN_OUT_SEND_ALL : QN_OUT_SEND);
     o->to = to;
     o->msg = m;
+    return true;
 }
 
 static void send_chosen(const struct qn_utility *u, struct qn_step *t,
@@ -179,7 +180,7 @@ static bool open_index(const struct qn_utility *u, struct qn_step *t,
 
 static void reject(const struct qn_utility *u, struct qn_step *t, qn_node_t to)
 {
-    send(u, t, to, about(QN_MSG_U_REJECT, u->len, &u->vote.bal), NULL);
+    (void)send(u, t, to, about(QN_MSG_U_REJECT, u->len, &u->vote.bal), NULL);
 }
 
 /** Voter: promise a ballot that is not below the last one, and say what was
@@ -198,7 +199,7 @@ static void on_prepare(struct qn_utility *u, struct qn_step *t, qn_node_t from,
     struct qn_msg answer = about(QN_MSG_U_PROMISE, u->len, &m->u.bal);
     answer.u.vbal = u->vote.vbal;
     bool voted = u->vote.vbal.round != 0 && !QN_MUTANT(U_SILENT);
-    send(u, t, from, answer, voted ? &u->vote.value : NULL);
+    (void)send(u, t, from, answer, voted ? &u->vote.value : NULL);
 }
 
 /** Voter: vote unless a later ballot was promised (4). */
@@ -214,7 +215,7 @@ static void on_accept(struct qn_utility *u, struct qn_step *t, qn_node_t from,
         reject(u, t, from);
         return;
     }
-    send(u, t, from, about(QN_MSG_U_ACCEPTED, u->len, &m->u.bal), NULL);
+    (void)send(u, t, from, about(QN_MSG_U_ACCEPTED, u->len, &m->u.bal), NULL);
 }
 
 /* ---- proposer ------------------------------------------------------------ */
@@ -240,10 +241,11 @@ static qn_time_t random_below(struct qn_utility *u, qn_time_t n)
 static void ask(const struct qn_utility *u, struct qn_step *t, qn_node_t to)
 {
     if (u->phase == QN_UTILITY_PREPARE) {
-        send(u, t, to, about(QN_MSG_U_PREPARE, u->len, &u->bal),
-             qn_utility_entry(u, u->len - 1));
+        (void)send(u, t, to, about(QN_MSG_U_PREPARE, u->len, &u->bal),
+                   qn_utility_entry(u, u->len - 1));
     } else if (u->phase == QN_UTILITY_ACCEPT) {
-        send(u, t, to, about(QN_MSG_U_ACCEPT, u->len, &u->bal), &u->value);
+        (void)send(u, t, to, about(QN_MSG_U_ACCEPT, u->len, &u->bal),
+                   &u->value);
     }
 }
 
@@ -290,7 +292,26 @@ static void chosen(struct qn_utility *u, struct qn_step *t)
     QN_ASSERT(u->value.index == u->len);
     int err = qn_utility_adopt(u, &u->value, 1);
     QN_ASSERT(err == QN_OK);
-    send(u, t, ALL, m, &u->value);
+    if (!send(u, t, ALL, m, &u->value) && u->untold == 0) {
+        u->untold = u->value.index + 1;
+        u->tell_at = t->now + u->pause_least;
+    }
+}
+
+/** No question shows an entry that begins no epoch: what was chosen and not
+ *  told is told later. */
+static void tell(struct qn_utility *u, struct qn_step *t)
+{
+    const uint32_t first = QN_MAX(u->untold - 1, u->lo);
+    struct qn_refbuf *b = qn_utility_suffix(u, first);
+    u->tell_at = t->now + u->pause_least;
+    if (b != NULL) {
+        struct qn_out *o = qn_step_emit(t, QN_OUT_SEND_ALL);
+        o->msg = (struct qn_msg){.kind = QN_MSG_U_CHOSEN, .epoch = first};
+        qn_msg_refer(&o->msg, b);
+        qn_refbuf_unref(b);
+        u->untold = 0;
+    }
 }
 
 /** A voter, which may be this node, has granted the ballot: it may be a
@@ -523,6 +544,9 @@ void qn_utility_tick(struct qn_utility *u, struct qn_step *t)
         (void)open_vote(u);
         persist(u, t);
     }
+    if (u->untold != 0 && t->now >= u->tell_at) {
+        tell(u, t);
+    }
     if (u->phase == QN_UTILITY_IDLE || t->now < u->until) {
         return;
     }
@@ -546,5 +570,6 @@ void qn_utility_up(struct qn_utility *u, struct qn_step *t, qn_node_t peer)
 
 qn_time_t qn_utility_deadline(const struct qn_utility *u)
 {
-    return u->phase == QN_UTILITY_IDLE ? QN_TIME_NEVER : u->until;
+    qn_time_t at = u->phase == QN_UTILITY_IDLE ? QN_TIME_NEVER : u->until;
+    return u->untold != 0 ? QN_MIN(at, u->tell_at) : at;
 }

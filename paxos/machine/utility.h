@@ -88,6 +88,9 @@ struct qn_utility {
     uint64_t granted;      /* mask: promises or votes for bal */
     qn_time_t until;       /* then it asks again; after a pause, anew */
     qn_time_t pause, pause_least;
+    uint32_t untold; /* for lack of memory: entries from untold - 1 on were
+                        chosen here, and the others do not know; 0: none */
+    qn_time_t tell_at;
     uint64_t random;
 };
 

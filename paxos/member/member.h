@@ -181,9 +181,8 @@ struct qn_member_opts {
     uint32_t ring_from;
 
     /** Of private memory, kept: that of the member, of what it knows of peers,
-     * of the driver, its machine and batches, and of state transfer. NULL:
-     * malloc's. Queuepairs, what waits in front of them, and the context of the
-     * tree are malloc's in any case. */
+     * of queuepairs and what waits in front of them, of the driver, its
+     * machine, tree and batches, and of state transfer. NULL: malloc's. */
     const struct qn_alloc *alloc;
 
     /** What is applied is kept for subscribers (paxos/feed). `applied` and

@@ -78,17 +78,17 @@ static int queuepairs_open(struct qn_member *m, qn_node_t i)
     if (m->device != NULL) {
         qn_device_up(m->device, i, peer->incarnation);
     }
-    const struct qn_outbox_connect_opts o = {
-        .transport = m->o.transport,
-        .own = m->outbox,
-        .peer = peer->outbox,
-        .lanes = QN_LANES,
-        .each = {.device = m->device,
-                 .cells = m->o.cells,
-                 .self = m->o.self,
-                 .peer = i,
-                 .doorbell = &m->doorbell,
-                 .ringer = &p->doorbell[i]}};
+    const struct qn_outbox_connect_opts o = {.transport = m->o.transport,
+                                             .own = m->outbox,
+                                             .peer = peer->outbox,
+                                             .lanes = QN_LANES,
+                                             .each = {.device = m->device,
+                                                      .cells = m->o.cells,
+                                                      .self = m->o.self,
+                                                      .peer = i,
+                                                      .doorbell = &m->doorbell,
+                                                      .ringer = &p->doorbell[i],
+                                                      .alloc = m->o.alloc}};
     int err = qn_outbox_connect(qp, &o);
     if (err == QN_OK) {
         p->direct[i] = qp[QN_LANE_DIRECT];

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/alloc.h"
 #include "core/base/bits.h"
 #include "core/qp.h"
 #include "tests/support/test.h"
@@ -220,6 +221,26 @@ static inline bool pattern_is(const uint8_t *buf, size_t len, uint32_t n)
         }
     }
     return true;
+}
+
+/** Bytes that one more end takes of its allocator; without the last of them it
+ *  is refused, and takes none. */
+static inline size_t pair_end_memory(const struct pair *p, uint32_t msg_max)
+{
+    struct qn_alloc_limit l;
+    struct qn_qp_opts o = pair_opts(p, 0);
+    struct qn_qp *end = NULL;
+    o.alloc = &l.alloc;
+    o.msg_max = msg_max;
+    qn_alloc_limit_init(&l, &qn_alloc_malloc, SIZE_MAX);
+    cr_assert_eq(p->t->open(&end, &o), QN_OK);
+    qn_qp_close(end);
+    cr_assert_eq(l.used, 0);
+    const size_t most = l.most;
+    qn_alloc_limit_init(&l, &qn_alloc_malloc, most - 1);
+    cr_assert_eq(p->t->open(&end, &o), QN_ENOMEM);
+    cr_assert_eq(l.used, 0);
+    return most;
 }
 
 #endif

@@ -10,8 +10,6 @@
  * write buffer before the first cell does, since that is in another line.
  */
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/base/bits.h"
 #include "transports/mpb/mpb_internal.h"
@@ -57,7 +55,8 @@ static void down(struct qn_qp *qp)
 
 static void close_end(struct qn_qp *qp)
 {
-    free(qn_mpb_end_of(qp)); /* what was sent can still be received */
+    /* What was sent can still be received. */
+    qn_alloc_free(qp->alloc, qn_mpb_end_of(qp));
 }
 
 static struct qn_qp_traffic traffic(const struct qn_qp *qp)
@@ -123,11 +122,12 @@ int qn_mpb_open_at(struct qn_qp **out, const struct qn_qp_opts *o,
         return QN_EINVAL;
     }
     uint32_t msg_max = o->msg_max != 0 ? o->msg_max : QN_MSG_MAX;
-    struct qn_mpb_end *e = calloc(1, sizeof *e + 2 * (size_t)msg_max);
+    const struct qn_alloc *a = qn_alloc_or_malloc(o->alloc);
+    struct qn_mpb_end *e = qn_alloc_zeroed(a, sizeof *e + 2 * (size_t)msg_max);
     if (e == NULL) {
         return QN_ENOMEM;
     }
-    e->qp = (struct qn_qp){.ops = &ops, .doorbell = o->doorbell};
+    e->qp = (struct qn_qp){.ops = &ops, .doorbell = o->doorbell, .alloc = a};
     e->chip = qn_mpb_of(o->device);
     take_place(e, o);
     e->limits = (struct qn_frame_limits){

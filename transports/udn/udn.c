@@ -15,7 +15,6 @@
  * finds nothing also tells what has come to half a window meanwhile, and a call
  * that finds no room also rings for what it could send of earlier frames.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/assert.h"
@@ -230,7 +229,8 @@ void qn_udn_ring(struct qn_udn_end *e)
 
 static void close_end(struct qn_qp *qp)
 {
-    free(qn_udn_end_of(qp)); /* what was sent can still be received */
+    /* What was sent can still be received. */
+    qn_alloc_free_lines(qp->alloc, qn_udn_end_of(qp));
 }
 
 static struct qn_qp_traffic traffic(const struct qn_qp *qp)
@@ -276,12 +276,12 @@ static int open_end(struct qn_qp **out, const struct qn_qp_opts *o)
     size_t bytes = qn_align_up(sizeof(struct qn_udn_end), QN_CACHELINE);
     uint32_t msg_max = o->msg_max != 0 ? o->msg_max : QN_MSG_MAX;
     size_t buffer = qn_align_up(msg_max, QN_CACHELINE);
-    struct qn_udn_end *e = aligned_alloc(QN_CACHELINE, bytes + 2 * buffer);
+    const struct qn_alloc *a = qn_alloc_or_malloc(o->alloc);
+    struct qn_udn_end *e = qn_alloc_lines(a, bytes + 2 * buffer);
     if (e == NULL) {
         return QN_ENOMEM;
     }
-    memset(e, 0, sizeof *e);
-    e->qp = (struct qn_qp){.ops = &ops, .doorbell = o->doorbell};
+    e->qp = (struct qn_qp){.ops = &ops, .doorbell = o->doorbell, .alloc = a};
     e->port = qn_udn_port_of(o->device);
     e->peer = o->peer;
     e->peer_inc = o->peer_inc;

@@ -26,8 +26,6 @@
 #include "transports/ump/ump_internal.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/base/assert.h"
 #include "core/base/bits.h"
@@ -127,7 +125,7 @@ static void down(struct qn_qp *qp)
 static void close_end(struct qn_qp *qp)
 {
     /* The lane stays as it is: what was sent can still be received. */
-    free(qn_ump_of(qp));
+    qn_alloc_free_lines(qp->alloc, qn_ump_of(qp));
 }
 
 /* A lane begins with a whole segment. */
@@ -177,12 +175,12 @@ int qn_ump_open_at(struct qn_qp **out, const struct qn_qp_opts *o,
     size_t bytes = qn_align_up(sizeof(struct qn_ump), QN_CACHELINE);
     uint32_t msg_max = o->msg_max != 0 ? o->msg_max : QN_MSG_MAX;
     size_t buffer = qn_align_up(msg_max, QN_CACHELINE);
-    struct qn_ump *u = aligned_alloc(QN_CACHELINE, bytes + 2 * buffer);
+    const struct qn_alloc *a = qn_alloc_or_malloc(o->alloc);
+    struct qn_ump *u = qn_alloc_lines(a, bytes + 2 * buffer);
     if (u == NULL) {
         return QN_ENOMEM;
     }
-    memset(u, 0, sizeof *u);
-    u->qp = (struct qn_qp){.ops = &ops, .doorbell = o->doorbell};
+    u->qp = (struct qn_qp){.ops = &ops, .doorbell = o->doorbell, .alloc = a};
     u->tx = o->tx;
     u->rx = o->rx;
     u->cells = o->cells;

@@ -251,8 +251,13 @@ void world_channel_open(struct world *w, qn_node_t i, qn_node_t p)
             .peer_inc = w->member[p].inc,
             .doorbell = &m->doorbell,
             .ringer = &m->ringer[p],
+            .alloc = m->alloc,
         };
-        cr_assert_eq(w->transport->open(qp[lane], &o), QN_OK);
+        int err;
+        do { /* one that is refused memory has left nothing */
+            err = w->transport->open(qp[lane], &o);
+        } while (err == QN_ENOMEM && m->alloc != NULL);
+        cr_assert_eq(err, QN_OK);
     }
 }
 
@@ -328,6 +333,7 @@ void world_driver_start(struct world *w, qn_node_t i, bool first)
         .fence = on_fence,
         .fence_ctx = &contexts[i],
         .feed = m->feed,
+        .alloc = m->alloc,
         .first = first,
         .ended = w->messages ? NULL : on_ended,
         .ended_ctx = w,
@@ -336,11 +342,17 @@ void world_driver_start(struct world *w, qn_node_t i, bool first)
         .seed = world_random(w, UINT64_MAX),
         .now = w->now,
     };
-    cr_assert_eq(qn_driver_create(&m->driver, &o), QN_OK);
+    int err;
+    do { /* likewise */
+        err = qn_driver_create(&m->driver, &o);
+    } while (err == QN_ENOMEM && m->alloc != NULL);
+    cr_assert_eq(err, QN_OK);
     for (uint32_t k = 0; k < w->old_count && w->memory; k++) {
-        cr_assert_eq(qn_driver_remember(m->driver, w->old[k].node,
-                                        w->old[k].inc, &w->old[k].ring),
-                     QN_OK);
+        do {
+            err = qn_driver_remember(m->driver, w->old[k].node, w->old[k].inc,
+                                     &w->old[k].ring);
+        } while (err == QN_ENOMEM && m->alloc != NULL);
+        cr_assert_eq(err, QN_OK);
     }
 }
 

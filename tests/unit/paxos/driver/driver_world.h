@@ -51,8 +51,9 @@ struct world_floor {
 };
 
 struct world_member {
-    struct qn_driver *driver; /* NULL: dead */
-    struct qn_feed *feed;     /* NULL: dead, or the world has none */
+    const struct qn_alloc *alloc; /* of all its lives; NULL: malloc's */
+    struct qn_driver *driver;     /* NULL: dead */
+    struct qn_feed *feed;         /* NULL: dead, or the world has none */
     uint64_t inc;
     struct world_life incarnation;
     struct qn_device *device; /* NULL: lanes, or dead */

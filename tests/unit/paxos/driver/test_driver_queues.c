@@ -142,3 +142,21 @@ Test(sendq, what_has_begun_to_leave_is_not_dropped)
     cr_assert_eq(b->refs, 1);
     qn_refbuf_unref(b);
 }
+
+Test(sendq, without_memory_it_is_as_it_was)
+{
+    struct qn_alloc_limit l;
+    const struct qn_msg m = {.kind = QN_MSG_NACK};
+    qn_slot_t n = 0;
+    qn_alloc_limit_init(&l, &qn_alloc_malloc, 4096);
+    struct qn_sendq q = {.alloc = &l.alloc};
+    while (qn_sendq_push(&q, &m) == QN_OK) {
+        n++;
+    }
+    cr_assert_gt(n, 8u);
+    cr_assert_eq(qn_sendq_count(&q), n);
+    expect_next(&q, QN_MSG_NACK, 0);
+    cr_assert_eq(qn_sendq_push(&q, &m), QN_OK, "there is room again");
+    qn_sendq_free(&q);
+    cr_assert_eq(l.used, 0);
+}
