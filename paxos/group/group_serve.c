@@ -246,13 +246,19 @@ static void tell_changes(struct qn_group *g, qn_time_t now)
     }
 }
 
-/* Its service can neither apply nor take a state. @return true: so it ends. */
+/* Its service can neither apply nor take a state, or a message had no memory to
+ * wait for its channel. @return true: so it ends. */
 static bool ends(struct qn_group *g)
 {
     const struct qn_apply_failure f = *failure(g);
     struct qn_state_transfer_status t;
     char why[QN_GROUP_WHY_MAX];
     qn_member_transfer_status(g->member, &t);
+    if (qn_driver_failed(g->driver) != QN_OK) {
+        (void)qn_group_fail(g, qn_driver_failed(g->driver),
+                            "there is no memory for a message");
+        return true;
+    }
     if (f.phase != QN_APPLY_ENDED && !t.gave_up) {
         return false;
     }
