@@ -342,13 +342,11 @@ int main(int argc, char **argv)
     bool more = true;
     while (more && said >= 0) {
         fflush(stdout); /* a server that must not wait here has a queue */
-        poll(p, 2, -1);
+        poll(p, 2, said == QN_GROUP_AGAIN ? 0 : -1);
         if (p[0].revents != 0) {
             more = hear();
         }
-        do {
-            said = qn_group_turn(group);
-        } while (said == QN_GROUP_AGAIN);
+        said = qn_group_turn(group);
     }
     if (said < 0) {
         fprintf(stderr, "store: %s (%s)\n", qn_group_why(group),
