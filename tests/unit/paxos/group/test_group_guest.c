@@ -146,7 +146,7 @@ static void host_propose(struct host *h)
 /* What the process does with each signal, in words. */
 struct signals {
     uintptr_t handler[NSIG];
-    int flags[NSIG];
+    uint64_t flags[NSIG];
     uint64_t masked[NSIG]; /* during the handler; [0]: by this thread */
 };
 
@@ -167,7 +167,7 @@ static void look_at_signals(struct signals *s)
         struct sigaction a;
         if (sigaction(i, NULL, &a) == 0) {
             s->handler[i] = (uintptr_t)a.sa_handler;
-            s->flags[i] = a.sa_flags;
+            s->flags[i] = (uint64_t)a.sa_flags;
             s->masked[i] = mask_of(&a.sa_mask);
         }
     }
