@@ -209,8 +209,8 @@ Test(flow, a_longer_timeout_waits_on)
     cr_assert_eq(flow_decide(1000), 1000);
 }
 
-/* A member that was given up stays so; no other one is. A new leadership begins with the
- * limits of now. */
+/* A member that was given up stays so; no other one is. A new leadership begins
+ * with the limits of now. */
 Test(flow, a_raised_minimum_gives_no_member_up_from_then_on)
 {
     struct qn_flow_place at[QN_NODES_MAX];
