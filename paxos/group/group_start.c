@@ -30,8 +30,9 @@ static void on_superseded(void *ctx, uint64_t incarnation)
 {
     (void)ctx;
     (void)incarnation;
-    QN_ASSERT(!"another process is this member: this one has closed a "
-               "descriptor of the group");
+    qn_assert_fail("another process is this member: this one has closed a "
+                   "descriptor of the group",
+                   __FILE__, __LINE__, __func__);
 }
 
 static void on_ended(void *ctx, qn_node_t node, uint64_t incarnation,

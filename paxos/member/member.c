@@ -157,7 +157,7 @@ void qn_member_fence(void *ctx)
     if (present > m->o.incarnation ||
         (m->o.held && present == m->o.incarnation && is == QN_LIVENESS_DEAD)) {
         m->o.callbacks.superseded(m->o.callbacks.ctx, present);
-        QN_ASSERT(!"it does not return");
+        qn_assert_fail("superseded has returned", __FILE__, __LINE__, __func__);
     }
 }
 

@@ -232,7 +232,7 @@ static struct world *begin(uint64_t seed)
     w->may_fail = true;
     w->ring_slots = seed % 3 == 0 ? 16 : 0;
     w->feed = (struct qn_feed_opts){.bytes = 1 << 12,
-                                    .records = 16 << seed % 4,
+                                    .records = 16u << seed % 4,
                                     .subscribers = 2,
                                     .retain = seed % 5 != 0};
     world_start(w);
