@@ -28,11 +28,11 @@
     X(UNADOPTED, PROCESS, "T5: a leader not adopted replaces the acceptor")    \
     X(NO_UL, BOTH, "T6: an entry counts as chosen when it is proposed")        \
     X(AMNESIA, PROCESS, "T7: an acceptor restarts empty under its name")       \
-    X(OLD_SEAL, PROCESS, "T8: SEAL copies the log and stops no leader")        \
+    X(OLD_SEAL, FORCED, "T8: SEAL copies the log and stops no leader")         \
     X(SKIP_OWN, FORCED, "T9: own entries that are skipped over do not count")  \
     X(STALE_PREPARED, FORCED, "T10: an answer of an older epoch is adopted")   \
     X(EPOCH_CHECK, PROCESS, "T11: what another epoch decided is not learned")  \
-    X(PREPARE_NO_UL, PROCESS, "T12: PREPARE does not bring the utility log")   \
+    X(PREPARE_NO_UL, FORCED, "T12: PREPARE does not bring the utility log")    \
     X(LATE_STAGE, FORCED, "T13: a STAGE of an older epoch counts")             \
     X(NO_SESSION, BOTH, "T14: a new leader takes what is applied again")       \
     X(NO_FETCH, BOTH, "T15: gaps are never fetched")                           \

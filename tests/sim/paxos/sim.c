@@ -369,7 +369,7 @@ static void set_up(struct sim *s, uint64_t seed, const char *program)
     topology(s);
     s->readers = seed + 1;
     /* Half of the seeds: a read tells an old leader of newer epochs, and so
-     * hides what happens to one that hears of none (OLD_SEAL). */
+     * hides what happens to one that hears of none. */
     s->reads = !c->in_memory && seed / 2 % 2 == 1;
 }
 

@@ -597,6 +597,25 @@ PAPER(seal_ends_leading_and_returns_what_was_proposed)
     cr_assert_eq(fx_count(&a, QN_MSG_ACCEPT), 0u);
 }
 
+/* T12: an acceptor that has heard of no entry is adopted all the same. */
+PAPER(prepare_brings_the_utility_log)
+{
+    uint8_t ul[QN_UL_BYTES];
+    const struct qn_ul_entry led = {.index = 1,
+                                    .kind = QN_UL_LEADER,
+                                    .leader = 2,
+                                    .acceptor = 1,
+                                    .leader_inc = 12,
+                                    .acceptor_inc = 11};
+    qn_ul_encode(&led, ul);
+    struct qn_msg prepare = {.kind = QN_MSG_PREPARE, .epoch = 1, .slot = 1};
+    prepare.body = (struct qn_slice){ul, sizeof ul};
+    fx_recv(&b, 2, &prepare);
+    fx_room(&b, 4);
+    cr_assert_eq(fx_count(&b, QN_MSG_PREPARED), 1u);
+    cr_assert_eq(fx_sent(&b, QN_MSG_PREPARED, 0)->epoch, 1u);
+}
+
 /* T17: a candidate that was appointed, and hears of it only by the STAGE of
  * the next leader, keeps what was staged before. */
 PAPER(stage_brings_the_utility_log_before_it_replaces_what_was_staged)
