@@ -19,7 +19,7 @@
 #include "tests/support/test.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-#define SEEDS_USUAL 40u
+#define SEEDS_USUAL 16u
 #else
 #define SEEDS_USUAL 200u
 #endif

@@ -127,7 +127,7 @@ static struct qn_machine *group(const struct qn_machine *m, uint32_t n)
 /* A sanitizer makes each of them several times slower, and has seen all code
  * in the small ones. */
 #if defined(__SANITIZE_ADDRESS__)
-#define GROUP_MAX 6u
+#define GROUP_MAX 4u
 #else
 #define GROUP_MAX QN_MEMBERS_MAX
 #endif
