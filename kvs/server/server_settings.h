@@ -24,8 +24,8 @@ void qn_settings_turn(struct qn_server *s);
 /** Take what is newer at that present peer: its incarnation has ended. */
 void qn_settings_take(struct qn_server *s, qn_node_t peer);
 
-/** The group has so many voters: where min-replicas-to-write is automatic, it
- *  follows them, until an operator sets it. */
+/** The number of voters has changed. An automatic min-replicas-to-write
+ *  follows it, until an operator sets another one. */
 void qn_settings_voters(struct qn_server *s, uint32_t voters);
 
 /** No operator has set min-replicas-to-write, neither at the start nor since.

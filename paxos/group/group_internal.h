@@ -165,7 +165,7 @@ void qn_group_kick(struct qn_group *g);
 /** What is 0 gets its default. */
 void qn_group_defaults(struct qn_group_opts *o);
 
-/** A service that a group of so many seats can have. */
+/** Has the service what a group of that number of seats needs? */
 bool qn_group_can_serve(const struct qn_group_service *s, uint32_t seats);
 
 /** Watch a descriptor. @return QN_OK; QN_ENOMEM. */

@@ -142,7 +142,7 @@ struct cluster {
     bool led[CLUSTER_ENTRIES];        /* its leader became ACTIVE */
     uint64_t ended[QN_NODES_MAX];     /* incarnation whose vote was ended ... */
     qn_time_t ended_at[QN_NODES_MAX]; /* ... and when; 0: it has heard of it */
-    bool forced;                      /* recovered, and nobody has led since */
+    bool forced;                      /* recovered, and no node has led since */
     qn_epoch_t stopped; /* a node has the verdict that the group has stopped, in
                            this epoch; 0: not so */
     struct qn_ul_entry

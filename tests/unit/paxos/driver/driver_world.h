@@ -113,9 +113,9 @@ struct world {
     bool may_fail;            /* the service has try_apply */
     struct qn_feed_opts feed; /* of each; `subscribers` 0: none */
     bool shared_cores;        /* the parameters of that column */
-    bool silent;              /* nobody reads */
-    uint64_t readers;         /* who reads when: a sequence of its own */
-    qn_slot_t shown;          /* somebody has applied a part of it */
+    bool silent;              /* no node reads */
+    uint64_t readers;         /* random: which node reads when */
+    qn_slot_t shown;          /* a node has applied a part of it */
     bool wild; /* somebody writes nonsense: the read index may be cut */
     /* state */
     void *device_memory; /* of the group; NULL: lanes */

@@ -24,7 +24,7 @@ struct flow_world {
 extern struct flow_world fw; /* of the test that runs */
 extern const struct qn_flow_limits flow_limits;
 
-/** Begin with so many nodes. @param min  Members that must be awaited. */
+/** @param min  Number of members that must be awaited. */
 void flow_begin(uint32_t nodes, uint32_t min);
 
 /** Three nodes, of which none must be awaited. */
@@ -35,7 +35,7 @@ struct qn_flow_place flow_place(qn_node_t n);
 /** @return how many batches were decided of `most`. */
 uint64_t flow_decide(uint64_t most);
 
-/** That member applies so many slots, if they are decided. */
+/** Member `n` applies `slots` more, if they are decided. */
 void flow_applies(qn_node_t n, uint64_t slots);
 
 void flow_passes(qn_time_t ns);

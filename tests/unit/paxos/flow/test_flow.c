@@ -307,8 +307,8 @@ CASE(two_that_hardly_apply_do_not_hold_all_in_turn)
 
 /* ---- stamps -------------------------------------------------------------- */
 
-/* Rings of so many slots, a quarter of which no member may lack but for stamps:
- * writes are held for a hundred days. */
+/* A quarter of a ring is kept for stamps. Writes are held for a hundred days.
+ */
 CASE(stamps_that_pass_the_gate_last_for_months)
 {
     const uint64_t rings[] = {131072, 1024, 256};

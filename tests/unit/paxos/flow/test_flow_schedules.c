@@ -7,7 +7,7 @@
 #include "core/base/bits.h"
 #include "tests/support/test.h"
 
-/* A ring of so many slots, members that apply, are slow, stop, die and come
+/* A small ring, members that apply, are slow, stop, die and come
  * back with a snapshot, and after each step what is promised. */
 enum { RING = 64, STEPS = 4000 };
 
@@ -21,7 +21,7 @@ static uint64_t any(uint64_t n)
 
 static struct {
     bool dead;
-    uint64_t share; /* applies in one of so many steps; 0: stopped */
+    uint64_t share; /* applies in one of `share` steps; 0: stopped */
     uint64_t most;  /* it may lack */
 } member[QN_NODES_MAX];
 

@@ -22,7 +22,7 @@ enum { SEATS = 4, NEWCOMER = 3, PATIENCE = 20000 };
 static struct {
     uint64_t calls, refused_at; /* 0: none is */
     bool for_ever;
-    size_t refused_bytes; /* and calls for so many */
+    size_t refused_bytes; /* size of the calls that are refused */
     uint64_t blocks, refused;
 } memory;
 
