@@ -236,11 +236,12 @@ static void say_status(struct text tag)
            " members %" PRIu64 " voters %" PRIu64 " in_sync %" PRIu64
            " deaths %" PRIu32 " applied %" PRIu64 " decided %" PRIu64
            " proposals %" PRIu64 " given %" PRIu64 " installed %" PRIu64
+           " capacity %" PRIu32 " donor %" PRIu32 " joiner %" PRIu32
            " shared_max %" PRIu64 " log_max %" PRIu64 "\n",
            (int)tag.len, tag.at, phases[s.phase], s.seat, s.incarnation,
            s.leader, s.members, s.voters, s.in_sync, s.deaths, s.applied,
            s.decided, s.proposals, s.snapshots_given, s.snapshots_installed,
-           needs.shared, needs.log);
+           s.capacity, s.donor, s.joiner, needs.shared, needs.log);
 }
 
 static void say_digest(struct text tag)

@@ -215,6 +215,8 @@ struct qn_group_status {
                            does not go on */
     uint64_t proposals; /* under way */
     uint64_t snapshots_given, snapshots_installed;
+    uint32_t donor;  /* seat that gives this member a snapshot now, */
+    uint32_t joiner; /* ... and that this one gives one; `capacity`: none */
 };
 
 /** A seat, as of the last turn. */

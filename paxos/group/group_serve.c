@@ -483,6 +483,8 @@ static void status_of_member(const struct qn_group *g,
     out->proposals = qn_waits_open(&g->proposals);
     out->snapshots_given = t.given;
     out->snapshots_installed = t.joined;
+    out->donor = t.donor;
+    out->joiner = t.joiner;
 }
 
 void qn_group_status(const struct qn_group *g, struct qn_group_status *out)

@@ -7,8 +7,8 @@ Each run begins with three processes of examples/store.c. In random order two
 are added (they are started, and become voters) and one is removed: in two of
 five runs the one that leads, else another one; it asks for that itself, or
 another one does. While a change is under way one process is killed or stopped:
-the one that leads, that joins, that is removed, or another one; it comes back,
-unless it is the one that is removed. A member is killed only if another one has
+the one that leads, that joins, that is removed, that gives or gets a snapshot
+then, or another one; it comes back, unless it is the one that is removed. A member is killed only if another one has
 all that was decided.
 
 Within --patience from when all go on, each change is done, asked again if its
@@ -21,6 +21,7 @@ import time
 from tests.process.group import trial
 
 PAUSE = 0.02  # s, before a change is asked for again
+ENDS = ("donor", "joiner")  # of a snapshot
 
 
 class Harm:
@@ -32,6 +33,8 @@ class Harm:
         self.leader = False  # known when it is done
         self.choice = rng.random()
         self.after = late * 0.01 ** rng.random()  # s
+        if self.role in ENDS:
+            self.after = 0  # as soon as there is one
         self.length = 0.002 * 300 ** rng.random()
         self.did = "not " + self.kind
 
@@ -45,7 +48,8 @@ class Change:
 
     def __init__(self, rng, role):
         self.role = role
-        self.fault = Harm(rng, ("leader", "other", "this"),
+        self.fault = Harm(rng, ("leader", "other", "this") +
+                          (ENDS if role is None else ()),
                           0.05 if role is None else 0.015)
         self.harmed = False
         self.itself = rng.random() < 0.3  # asks that it is removed
@@ -90,7 +94,8 @@ class Run(trial.Run):
             since = since or now
             assert now - since < self.o.patience, "never done: %s; %s" % (
                 c, self.statuses())
-            self.world.turn(0.003)
+            aims = not c.harmed and c.fault.role in ENDS
+            self.world.turn(0 if aims else 0.003)
         c.took = time.monotonic() - began
 
     # ---- the change
@@ -151,9 +156,11 @@ class Run(trial.Run):
         able = {"this": [c.index],
                 "leader": [i for i, s in got.items() if s["seat"] == leader],
                 "other": [i for i, s in got.items()
-                          if s["seat"] != leader and i != c.index]}[f.role]
+                          if s["seat"] != leader and i != c.index],
+                "donor": self.with_end("joiner"),
+                "joiner": self.with_end("donor")}[f.role]
         able = sorted(i for i in able if not self.world.member[i].ended)
-        c.harmed = True
+        c.harmed = bool(able) or f.role not in ENDS
         if not able:
             return
         i = able[int(f.choice * len(able))]
@@ -161,6 +168,10 @@ class Run(trial.Run):
             return
         f.leader = i in got and got[i]["seat"] == leader
         self.strike(f, i)
+
+    def with_end(self, other):
+        """Those that give a snapshot to a joiner, or get one from a donor."""
+        return [i for i, s in self.said.items() if s[other] < s["capacity"]]
 
     def lives_on(self, c, i, got):
         """Another one has all, and if this one does not come back, a majority
@@ -183,9 +194,12 @@ class Run(trial.Run):
         return all(s["voters"] == seats for s in got)
 
     def counts(self):
+        hit = [f.role for f in self.faults if f.did == f.kind]
         return {**super().counts(), "leaders removed": sum(
             c.role == "leader" and c.said[-1:] == ["ok"]
-            for c in self.changes)}
+            for c in self.changes),
+            "donors hit": hit.count("donor"),
+            "joiners hit": hit.count("joiner")}
 
     def story(self):
         return self.changes

@@ -105,7 +105,8 @@ class Run:
     def statuses(self):
         """Of those that run and have a state, by index."""
         said = self.world.answers("status", self.o.patience, self.awake())
-        got = {i: fields(a) for i, a in said.items() if a is not None}
+        got = self.said = {i: fields(a) for i, a in said.items()
+                           if a is not None}
         got = {i: s for i, s in got.items() if s["phase"] == "serving"}
         for s in got.values():
             self.shared_max = len(self.world.member) * s["shared_max"] + MIB

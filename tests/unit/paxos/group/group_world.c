@@ -36,6 +36,7 @@ enum order_kind {
     ORDER_REPORT,
     ORDER_LEAVE,
     ORDER_FAIL,
+    ORDER_HOLD,
     ORDER_PART,
     ORDER_FORK
 };
@@ -55,6 +56,7 @@ static struct member {
     struct qn_group *group;
     struct group_world_state state, cut, built;
     bool cut_given;
+    bool holds; /* a cut is not given yet */
     struct group_world_report r;
     uint64_t wanted, timeout;
     uint64_t results; /* of the own apply, not told yet: what they must be */
@@ -111,6 +113,9 @@ static int on_begin(void *ctx)
 static int on_next(void *ctx, void *bytes, size_t cap, size_t *len)
 {
     struct member *m = ctx;
+    if (m->holds) {
+        return QN_EAGAIN;
+    }
     if (m->cut_given) {
         return QN_ENOENT;
     }
@@ -384,6 +389,9 @@ static bool obey(struct member *m, int control)
         m->fail_err = (int)(int64_t)o.n;
         m->fail_left = o.timeout;
         break;
+    case ORDER_HOLD:
+        m->holds = o.n != 0;
+        break;
     case ORDER_FORK:
         obey_fork(m, control);
         break;
@@ -651,6 +659,12 @@ void group_world_fail(struct group_world *w, uint32_t i, int err, uint64_t n)
     const struct order o = {
         .kind = ORDER_FAIL, .n = (uint64_t)(int64_t)err, .timeout = n};
     order(w, i, &o);
+    (void)group_world_report(w, i); /* it knows */
+}
+
+void group_world_hold(struct group_world *w, uint32_t i, bool hold)
+{
+    order(w, i, &(struct order){.kind = ORDER_HOLD, .n = hold});
     (void)group_world_report(w, i); /* it knows */
 }
 

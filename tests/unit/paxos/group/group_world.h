@@ -121,6 +121,8 @@ void group_world_propose_once(struct group_world *w, uint32_t i, size_t bytes,
 void group_world_barrier(struct group_world *w, uint32_t i, uint64_t n);
 /** Its next `n` applies return that error. */
 void group_world_fail(struct group_world *w, uint32_t i, int err, uint64_t n);
+/** While `hold`, a snapshot that it gives does not go on. */
+void group_world_hold(struct group_world *w, uint32_t i, bool hold);
 /** It asks for a change of the voters. */
 void group_world_ask(struct group_world *w, uint32_t i,
                      const struct qn_group_change *c, uint64_t timeout);

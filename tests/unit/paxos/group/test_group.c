@@ -86,6 +86,18 @@ static bool has_copies(const struct group_world_report *r, uint64_t n)
     return (uint64_t)__builtin_popcountll(r->status.in_sync) == n;
 }
 
+static bool has_donor(const struct group_world_report *r, uint64_t arg)
+{
+    (void)arg;
+    return r->status.donor != r->status.capacity;
+}
+
+static bool has_given(const struct group_world_report *r, uint64_t n)
+{
+    return r->status.snapshots_given == n &&
+           r->status.joiner == r->status.capacity;
+}
+
 static void start_all(uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -354,6 +366,34 @@ CASE(a_member_that_leaves_is_replaced)
     const struct group_world_report r = group_world_report(&w, 1);
     cr_expect_geq(r.status.snapshots_installed, 1);
     cr_expect_lt(r.status.commands, 90);
+}
+
+CASE(the_ends_of_a_snapshot_are_named)
+{
+    w.opts.members = 2;
+    start_all(2);
+    cr_expect_eq(group_world_report(&w, 0).status.joiner,
+                 group_world_report(&w, 0).status.capacity);
+    for (uint32_t i = 0; i < 2; i++) {
+        group_world_hold(&w, i, true);
+    }
+    group_world_start(&w, 2);
+    group_world_wait(&w, 2, has_donor, 0);
+    const struct qn_group_status s = group_world_report(&w, 2).status;
+    const uint32_t donor = at_seat(s.donor);
+    cr_assert_lt(donor, 2);
+    cr_expect_eq(group_world_report(&w, donor).status.joiner, s.seat);
+    cr_expect_eq(group_world_report(&w, donor).status.donor, s.capacity);
+    cr_expect_eq(s.joiner, s.capacity);
+    for (uint32_t i = 0; i < 2; i++) {
+        group_world_hold(&w, i, false);
+    }
+    group_world_wait(&w, 2, serves, 0);
+    group_world_wait(&w, donor, has_given, 1);
+    cr_expect_not(has_donor(
+        &(struct group_world_report){.status =
+                                         group_world_report(&w, 2).status},
+        0));
 }
 
 /* A member that is stopped does not answer; the guest hears of it by the member
