@@ -35,6 +35,8 @@
  *     PEER_MET                 ->             to each PEER_UP: it is mapped and
  *                                             has lanes, or why not. A newcomer
  *                                             gets START when all have said so
+ *                                             that no signal has stopped.
+ *                                             If not, PEER_UP comes again
  *     MEMBER_LIST              ->             a client wants to know the
  *                                             members
  *                              <-  MEMBER_SEAT    one per seat that is taken
@@ -311,7 +313,8 @@ struct qn_ctl_member_answer {
 struct qn_ctl_peer_met {
     qn_node_t node;
     uint64_t incarnation; /* not 0 */
-    int64_t error;        /* QN_OK: it has lanes here, and is mapped; QN_E* */
+    int64_t error;        /* QN_OK: it has lanes here, and is mapped; QN_EAGAIN:
+                             it is absent here, having no lanes for this one */
 };
 
 /** An order to change the voters (qn_driver_change); VOTER_CHANGED answers. */

@@ -157,6 +157,23 @@ static int on_heard(void *ctx, const struct qn_control_msg *m, int fd)
     return err;
 }
 
+/* One that has no lanes for this replica yet was stopped when the others met it
+ * (kvs/supervision/membership.c). It is absent until it has met it, too. */
+static void drop_unseated(struct qn_server *s)
+{
+    struct qn_member_peer p;
+    for (qn_node_t i = 0; i < s->boot->nodes; i++) {
+        if (qn_member_peer(s->member, i, &p)) {
+            const struct qn_ctl_peer_up e = {.node = i,
+                                             .incarnation = p.incarnation};
+            qn_member_meet_unless_seated(s->member, i);
+            if (!qn_member_peer(s->member, i, &p)) {
+                met_tell(s, &e, QN_EAGAIN);
+            }
+        }
+    }
+}
+
 int qn_server_peers_meet(struct qn_server *s)
 {
     int err = member_make(s);
@@ -164,6 +181,9 @@ int qn_server_peers_meet(struct qn_server *s)
         qn_server_adopt_open(s);
         err = qn_control_exchange(s->boot, qn_member_outbox_fd(s->member),
                                   on_heard, s);
+    }
+    if (err == QN_OK) {
+        drop_unseated(s);
     }
     return err;
 }
@@ -181,6 +201,9 @@ void qn_server_peer_up(struct qn_server *s, const struct qn_ctl_peer_up *e,
     const struct qn_member_peer p = peer_of(e, fd);
     int err = qn_member_peer_up(s->member, &p);
     met_tell(s, e, err);
+    if (err == QN_EAGAIN || (err == QN_ESTALE && met(s, e, err) == QN_OK)) {
+        return; /* it is told again, or was told before */
+    }
     if (err != QN_OK) {
         qn_log(QN_LOG_ERROR, "replica %u: cannot reach replica %u again: %s",
                s->boot->self, e->node, qn_strerror(err));

@@ -2,7 +2,8 @@
  * A member is added or removed by order of a client (`quoin member`).
  *
  *     ADD      COMES   a process in a vacant seat makes its outbox
- *              MEETS   all members map it, and have lanes for it: it may start
+ *              MEETS   all members map it, and have lanes for it, but for those
+ *                      that a signal has stopped (membership.c): it may start
  *              LOADS   until it is complete
  *              VOTES   a member orders that it votes (VOTER_CHANGE)
  *
@@ -34,6 +35,7 @@ enum {
     SILENT_S = 8, /* an order takes 5 s at most (qn_driver_change) */
     VOTES_S = 30,
     AGAIN_MS = 200,
+    STOPPED_LOOK_MS = 50,
 };
 
 static bool is_under_way(const struct qn_member_change *c)
@@ -300,8 +302,8 @@ void qn_sv_member_introduced(const struct qn_sv_step *x)
     start_if_met(x);
 }
 
-void qn_sv_on_peer_met(const struct qn_sv_step *x, qn_node_t from,
-                       const struct qn_ctl_peer_met *m)
+void qn_sv_member_met(const struct qn_sv_step *x, qn_node_t from,
+                      const struct qn_ctl_peer_met *m)
 {
     struct qn_member_change *c = &x->s->change;
     if (c->step != QN_MEMBER_MEETS || m->node != c->node ||
@@ -504,7 +506,13 @@ static void coming(const struct qn_sv_step *x)
 
 /* Those that have ended need not meet it; a next incarnation has lanes for it
  * from the beginning. */
-static void forget_ended(const struct qn_sv_step *x)
+bool qn_sv_member_meets(const struct qn_supervision *s)
+{
+    return s->change.step == QN_MEMBER_MEETS && s->change.unmet != 0;
+}
+
+/* Those that have ended, or were stopped. */
+static void forget_absent(const struct qn_sv_step *x)
 {
     struct qn_member_change *c = &x->s->change;
     for (qn_node_t i = 0; i < x->s->opts.replicas; i++) {
@@ -512,6 +520,7 @@ static void forget_ended(const struct qn_sv_step *x)
             c->unmet &= ~qn_sv_bit(i);
         }
     }
+    c->unmet &= ~x->e->facts.stopped;
     start_if_met(x);
 }
 
@@ -538,7 +547,7 @@ void qn_sv_member_turn(const struct qn_sv_step *x)
         return;
     }
     if (c->step == QN_MEMBER_MEETS) {
-        forget_ended(x);
+        forget_absent(x);
     }
     if (c->step >= QN_MEMBER_COMES && c->step <= QN_MEMBER_LOADS) {
         coming(x);
@@ -551,7 +560,7 @@ void qn_sv_member_turn(const struct qn_sv_step *x)
     }
 }
 
-qn_time_t qn_sv_member_deadline(const struct qn_supervision *s)
+qn_time_t qn_sv_member_deadline(const struct qn_supervision *s, qn_time_t now)
 {
     const struct qn_member_change *c = &s->change;
     switch (c->step) {
@@ -560,6 +569,8 @@ qn_time_t qn_sv_member_deadline(const struct qn_supervision *s)
         return QN_TIME_NEVER;
     case QN_MEMBER_VOTES:
         return QN_MIN(c->until, c->asked ? c->silent_at : c->again_at);
+    case QN_MEMBER_MEETS:
+        return QN_MIN(c->until, now + STOPPED_LOOK_MS * QN_MS);
     default:
         return c->until;
     }

@@ -8,6 +8,14 @@
  *                    one, START; a newcomer hears START when all others have
  *                    met it (member_change.c)
  *
+ * One that was stopped by a signal is not waited for: it has no lanes for the
+ * newcomer. For that one it is absent from its start on, also for its next
+ * incarnations, until it goes on and meets them. A replica that has no memory
+ * or descriptors to meet a peer is told of it again, too.
+ *
+ *     PEER_MET(j, why not) of i                     j is absent for i
+ *     PEER_MET(i) of j, or after UNMET_AGAIN_MS     i: PEER_UP(j)
+ *
  * The initial members of a group hear of each other as each one says HELLO, and
  * are started when all have.
  *
@@ -24,7 +32,10 @@
  */
 #include "core/base/assert.h"
 #include "core/base/bits.h"
+#include "core/base/err.h"
 #include "kvs/supervision/supervision_internal.h"
+
+enum { UNMET_AGAIN_MS = 1000 };
 
 static bool is_present(const struct qn_replica_slot *r)
 {
@@ -173,6 +184,75 @@ void qn_sv_catch_up(const struct qn_sv_step *x, qn_node_t to)
             qn_sv_say_peer_up(x, to, i, r->incarnation);
         }
     }
+}
+
+/* ---- peers that could not be met ----------------------------------------- */
+
+static bool may_pass(int64_t error)
+{
+    return error == QN_EAGAIN || error == QN_ENOMEM || error == QN_EMFILE;
+}
+
+static void tell_again(const struct qn_sv_step *x, qn_node_t to,
+                       qn_node_t about)
+{
+    const struct qn_replica_slot *r = &x->s->replica[about];
+    x->s->replica[to].lacks &= ~qn_sv_bit(about);
+    if (is_present(r)) {
+        qn_sv_say_peer_up(x, to, about, r->incarnation);
+    }
+}
+
+void qn_sv_on_peer_met(const struct qn_sv_step *x, qn_node_t from,
+                       const struct qn_ctl_peer_met *m)
+{
+    struct qn_supervision *s = x->s;
+    struct qn_replica_slot *r = &s->replica[from];
+    if (m->node >= s->opts.replicas ||
+        m->incarnation != s->replica[m->node].incarnation) {
+        return;
+    }
+    r->lacks &= ~qn_sv_bit(m->node);
+    if (may_pass(m->error)) {
+        r->lacks |= qn_sv_bit(m->node);
+        r->again_at = x->now + UNMET_AGAIN_MS * QN_MS;
+    } else if (m->error == QN_OK &&
+               (s->replica[m->node].lacks & qn_sv_bit(from)) != 0) {
+        tell_again(x, m->node, from);
+    }
+    qn_sv_member_met(x, from, m);
+}
+
+void qn_sv_forget_unmet(struct qn_supervision *s, qn_node_t i)
+{
+    for (qn_node_t k = 0; k < s->opts.replicas; k++) {
+        s->replica[k].lacks &= ~qn_sv_bit(i);
+    }
+    s->replica[i].lacks = 0;
+}
+
+/* One replica in each step, so that the actions have room. */
+void qn_sv_meet_turn(const struct qn_sv_step *x)
+{
+    for (qn_node_t i = 0; i < x->s->opts.replicas; i++) {
+        struct qn_replica_slot *r = &x->s->replica[i];
+        if (r->lacks != 0 && r->again_at <= x->now) {
+            for (uint64_t left = r->lacks; left != 0; left &= left - 1) {
+                tell_again(x, i, qn_sv_lowest(left));
+            }
+            return;
+        }
+    }
+}
+
+qn_time_t qn_sv_meet_deadline(const struct qn_supervision *s)
+{
+    qn_time_t at = QN_TIME_NEVER;
+    for (qn_node_t i = 0; i < s->opts.replicas; i++) {
+        const struct qn_replica_slot *r = &s->replica[i];
+        at = r->lacks != 0 ? QN_MIN(at, r->again_at) : at;
+    }
+    return at;
 }
 
 /* ---- the owner of the accept register ------------------------------------ */

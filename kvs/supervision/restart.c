@@ -74,6 +74,7 @@ void qn_sv_on_spawned(const struct qn_sv_step *x)
     r->error = QN_OK;
     r->killed = r->leaves = false;
     r->informed = !s->served; /* initial members hear of each as it comes */
+    r->lacks = 0;
     memset(r->knows, 0, sizeof r->knows);
     r->started_at = x->now;
 }
@@ -179,6 +180,7 @@ void qn_sv_reap(const struct qn_sv_step *x, qn_node_t i)
     r->state = QN_REPLICA_ENDED;
     r->informed = false;
     r->reachable = false;
+    qn_sv_forget_unmet(x->s, i);
     x->s->orphans.awaited &= ~qn_sv_bit(i);
     x->s->orphans.unreached &= ~qn_sv_bit(i);
     qn_supervision_do(x->out, &(struct qn_supervision_action){

@@ -222,6 +222,7 @@ static void on_timer(const struct qn_sv_step *x)
         qn_sv_recovery_turn(x);
         qn_sv_member_turn(x);
         qn_sv_leave_turn(x);
+        qn_sv_meet_turn(x);
         qn_sv_restart_turn(x);
     }
     if (!s->over && s->lost_at != QN_TIME_NEVER) {
@@ -299,8 +300,9 @@ static qn_time_t deadline_of(const struct qn_supervision *s, qn_time_t now)
         s->lost_at == QN_TIME_NEVER ? QN_TIME_NEVER : now + QN_SV_LOST_LOOK;
     qn_time_t at = QN_MIN(drain, lost);
     at = QN_MIN(at, qn_sv_upgrade_deadline(s, now));
-    at = QN_MIN(at, qn_sv_member_deadline(s));
+    at = QN_MIN(at, qn_sv_member_deadline(s, now));
     at = QN_MIN(at, qn_sv_leave_deadline(s, now));
+    at = QN_MIN(at, qn_sv_meet_deadline(s));
     at = QN_MIN(at, qn_sv_restart_deadline(s, now));
     return s->verdict_due ? now : at;
 }
@@ -335,7 +337,7 @@ bool qn_supervision_needs_stopped(const struct qn_supervision *s,
     case QN_ON_SPAWN_FAILED:
         return true;
     case QN_ON_TIMER:
-        return qn_sv_long_backoff(s, now);
+        return qn_sv_long_backoff(s, now) || qn_sv_member_meets(s);
     default:
         return false;
     }

@@ -77,10 +77,13 @@ struct qn_replica_slot {
     uint64_t ended;               /* last one that was announced and ended */
     uint64_t knows[QN_NODES_MAX]; /* newest incarnation of each peer that it was
                                      told of, or says that it knows */
-    qn_time_t started_at;         /* ns */
-    qn_time_t restart_at;         /* ns; QN_TIME_NEVER: not */
-    qn_time_t leave_until;        /* ns; `leaves`: it is killed then */
-    uint32_t backoff_ms;          /* before the next restart but this */
+    uint64_t lacks; /* mask of peers: it could not meet them, so they are absent
+                       for it until it is told of them again ... */
+    qn_time_t again_at;    /* ns; ... which is then at the latest */
+    qn_time_t started_at;  /* ns */
+    qn_time_t restart_at;  /* ns; QN_TIME_NEVER: not */
+    qn_time_t leave_until; /* ns; `leaves`: it is killed then */
+    uint32_t backoff_ms;   /* before the next restart but this */
 };
 
 /** What a replica says about roles. */

@@ -79,6 +79,16 @@ void qn_sv_on_hello(const struct qn_sv_step *x, qn_node_t from);
  *  and tell the others. */
 void qn_sv_present(const struct qn_sv_step *x, qn_node_t i);
 
+/** A replica answers a PEER_UP. */
+void qn_sv_on_peer_met(const struct qn_sv_step *x, qn_node_t from,
+                       const struct qn_ctl_peer_met *m);
+
+/** The process of `i` is gone: it need not be met, nor meet any. */
+void qn_sv_forget_unmet(struct qn_supervision *s, qn_node_t i);
+/** Tell those again that could not meet a peer, if it is time to. */
+void qn_sv_meet_turn(const struct qn_sv_step *x);
+qn_time_t qn_sv_meet_deadline(const struct qn_supervision *s);
+
 /** Tell the others that an incarnation has ended. */
 void qn_sv_broadcast_down(const struct qn_sv_step *x, qn_node_t about,
                           uint64_t incarnation);
@@ -178,8 +188,9 @@ void qn_sv_on_member_add(const struct qn_sv_step *x, qn_node_t from,
                          const struct qn_ctl_member_add *m);
 void qn_sv_on_member_remove(const struct qn_sv_step *x, qn_node_t from,
                             const struct qn_ctl_member_remove *m);
-void qn_sv_on_peer_met(const struct qn_sv_step *x, qn_node_t from,
-                       const struct qn_ctl_peer_met *m);
+/** A replica says whether it has met the newcomer, if it is one. */
+void qn_sv_member_met(const struct qn_sv_step *x, qn_node_t from,
+                      const struct qn_ctl_peer_met *m);
 void qn_sv_on_voter_changed(const struct qn_sv_step *x, qn_node_t from,
                             const struct qn_ctl_voter_changed *m);
 /** The newcomer was told of its peers, and they of it; not START. */
@@ -187,7 +198,10 @@ void qn_sv_member_introduced(const struct qn_sv_step *x);
 /** The newcomer has no process. */
 void qn_sv_member_spawn_failed(const struct qn_sv_step *x);
 void qn_sv_member_turn(const struct qn_sv_step *x);
-qn_time_t qn_sv_member_deadline(const struct qn_supervision *s);
+qn_time_t qn_sv_member_deadline(const struct qn_supervision *s, qn_time_t now);
+/** A newcomer waits until others have met it, but for those that were stopped
+ * by a signal. */
+bool qn_sv_member_meets(const struct qn_supervision *s);
 /** A change is under way. */
 bool qn_sv_member_changes(const struct qn_supervision *s);
 /** `i` is being added, and has not failed. */

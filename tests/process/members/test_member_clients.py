@@ -24,10 +24,18 @@ PATH, QUOIN = map(os.path.abspath, sys.argv[1:3])
 def member(q, *words):
     """`quoin member` at the common port. @return what it prints. If the member
     that was removed last had been asked itself, its process may still end."""
+    return member_at(q.port, *words)
+
+
+def member_of(q, replica, *words):
+    return member_at(q.port + 1 + replica, *words)
+
+
+def member_at(port, *words):
     p = None
     while p is None or "another change is under way" in p.stderr:
         p = subprocess.run([QUOIN, "member", *words, "--to",
-                            "127.0.0.1:%d" % q.port],
+                            "127.0.0.1:%d" % port],
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                            text=True)
     check("%s: %s" % (" ".join(words), p.stderr), p.returncode, 0)
@@ -214,6 +222,34 @@ def test_a_removed_replica_that_wakes_late_ends():
         other.close()
     check("status", q.status, 0)
     return "its write: %s" % begun
+
+
+def test_one_is_added_beside_a_stopped_replica():
+    """Which has no lanes for it, and meets it when it goes on; also one that
+    came again meanwhile. A follower is stopped, then the leader."""
+    with Quoind(PATH, seats=5) as q:
+        for seat in 3, 4:
+            members = list(range(seat))
+            stopped = 1 if seat == 3 else look(q, members).leader
+            other = 2 if stopped != 2 else 0
+            pids = pids_of(q)
+            os.kill(pids[stopped], signal.SIGSTOP)
+            check("seat", int(member_of(q, other, "add").split()[1]), seat)
+            first = pids_of(q)[seat]
+            os.kill(first, signal.SIGKILL)
+            wait_until("it is back", lambda: pids_of(q).get(seat) not in (
+                None, first) and "replica%d:state=online" % seat in member_of(
+                q, other, "list"))
+            c = q.client(seat)
+            check("set", c.call("SET", "a", seat), b"OK")
+            assert c.call("WAIT", seat, 1) < seat, "the stopped one confirms"
+            os.kill(pids[stopped], signal.SIGCONT)
+            complete(q, *members, seat)
+            check("set", c.call("SET", "a", "on"), b"OK")
+            check("it is there", c.call("WAIT", seat, 0), seat)
+            c.close()
+            check("processes", {i: pids_of(q)[i] for i in members}, pids)
+    check("status", q.status, 0)
 
 
 def test_a_server_that_has_changed_is_adopted_and_upgraded():

@@ -188,48 +188,68 @@ qn_time_t members_deadline(const struct world *w)
     return at;
 }
 
+/* It is absent for `i`, as before. */
+static void drop(struct world *w, qn_node_t i, qn_node_t n)
+{
+    struct heard *h = &w->process[i].heard[n];
+    h->up = h->down;
+    w->cover->unmet++;
+}
+
+static void say_met(struct world *w, qn_node_t i, qn_node_t n,
+                    uint64_t incarnation, int err)
+{
+    say_to(w, i,
+           &(struct qn_control_msg){.kind = QN_CTL_PEER_MET,
+                                    .u.peer_met = {.node = n,
+                                                   .incarnation = incarnation,
+                                                   .error = err}});
+}
+
 void members_meet(struct world *w, qn_node_t i, const struct qn_control_msg *m)
 {
     struct process *p = &w->process[i];
     const qn_node_t n = m->u.peer_up.node;
     const struct process *o = &w->process[n];
     const bool present = o->alive && o->incarnation == m->u.peer_up.incarnation;
-    const bool scarce = p->introduced && present && !o->introduced &&
-                        w->faulty && w->f.members && world_chance(w, 15);
-    if (present && p->introduced && (o->lanes & bit(i)) == 0) {
-        world_fail(w, "replica %u meets %u, which has no lanes for it", i, n);
+    const bool scarce = p->introduced && present && w->faulty && w->f.members &&
+                        world_chance(w, 15);
+    const bool seated = !present || (o->lanes & bit(i)) != 0;
+    p->lanes |= scarce ? 0 : bit(n);
+    if (p->introduced && (scarce || !seated)) {
+        drop(w, i, n);
     }
-    if (!scarce) {
-        p->lanes |= bit(n);
-    }
-    if (p->introduced) {
-        say_to(w, i,
-               &(struct qn_control_msg){
-                   .kind = QN_CTL_PEER_MET,
-                   .u.peer_met = {.node = n,
-                                  .incarnation = m->u.peer_up.incarnation,
-                                  .error = scarce ? QN_ENOMEM : QN_OK}});
-    }
+    say_met(w, i, n, m->u.peer_up.incarnation,
+            scarce                     ? QN_ENOMEM
+            : p->introduced && !seated ? QN_EAGAIN
+                                       : QN_OK);
 }
 
-bool members_start(struct world *w, qn_node_t i)
+/* Only a newcomer is waited for. */
+static bool is_excused(const struct world *w, qn_node_t i, qn_node_t n)
+{
+    const struct qn_member_change *c = &w->sup.machine.change;
+    return c->step == QN_MEMBER_NONE || c->node != i ||
+           w->process[n].stopped_until != 0;
+}
+
+void members_start(struct world *w, qn_node_t i)
 {
     const struct process *p = &w->process[i];
-    const bool newcomer = w->sup.machine.change.step != QN_MEMBER_NONE &&
-                          w->sup.machine.change.node == i;
     for (qn_node_t n = 0; n < w->opts.replicas; n++) {
         const struct process *o = &w->process[n];
         const struct heard *h = &p->heard[n];
-        if (n != i && o->alive && h->up == o->incarnation && h->up > h->down &&
-            (o->lanes & bit(i)) == 0) {
-            if (newcomer) {
-                world_fail(w, "replica %u starts, and %u has no lanes for it",
-                           i, n);
-            }
-            return false; /* its supervisor heard late that it votes */
+        if (n == i || !o->alive || h->up != o->incarnation ||
+            h->up <= h->down || (o->lanes & bit(i)) != 0) {
+            continue;
         }
+        if (!is_excused(w, i, n)) {
+            world_fail(w, "replica %u starts, and %u has no lanes for it", i,
+                       n);
+        }
+        drop(w, i, n);
+        say_met(w, i, n, o->incarnation, QN_EAGAIN);
     }
-    return true;
 }
 
 void members_ask(struct world *w, qn_node_t i)

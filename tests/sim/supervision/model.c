@@ -158,9 +158,8 @@ static void on_letter(struct world *w, qn_node_t i, const struct letter *l)
         members_order(w, i, &m->u.voter_change);
         break;
     case QN_CTL_START:
-        if (!p->introduced && !members_start(w, i)) {
-            process_end(w, i, 1 << 8);
-        } else if (!p->introduced) {
+        if (!p->introduced) {
+            members_start(w, i);
             p->introduced = true;
             p->complete_at = world_ms(w, 1, 150);
         }

@@ -66,6 +66,7 @@ Test(supervision_sim, every_schedule_keeps_the_invariants_and_heals)
     seeds_expect("members removed", c.members_removed, enough);
     seeds_expect("changes refused", c.members_refused, enough);
     seeds_expect("changes unknown", c.members_unknown, enough);
+    seeds_expect("peers absent at first", c.unmet, enough);
     seeds_expect("drains", c.drains, enough);
     seeds_expect("second signals", c.drains_twice, enough);
 }

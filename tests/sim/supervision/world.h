@@ -51,7 +51,7 @@ struct coverage {
         late, unreached, retained, handovers, upgrades, upgrades_stopped,
         recoveries, recoveries_refused, backlogged, skipped, left, lost,
         rebuilt, drains, drains_killed, drains_twice, entries, members_added,
-        members_removed, members_refused, members_unknown;
+        members_removed, members_refused, members_unknown, unmet;
 };
 
 struct letter {
@@ -211,8 +211,8 @@ void members_order(struct world *w, qn_node_t by,
 void members_say(struct world *w, qn_node_t i);
 /** It hears PEER_UP. */
 void members_meet(struct world *w, qn_node_t i, const struct qn_control_msg *m);
-/** It hears START. @return false: it cannot. */
-bool members_start(struct world *w, qn_node_t i);
+/** It hears START: those without lanes for it are absent. */
+void members_start(struct world *w, qn_node_t i);
 /** A client of `i` wants something. */
 void members_ask(struct world *w, qn_node_t i);
 void members_answered(struct world *w, qn_node_t to,

@@ -171,6 +171,32 @@ Test(member_change, a_member_that_cannot_meet_it_ends_it)
     cr_expect_eq(qn_supervision_taken(&b.s), 7);
 }
 
+Test(member_change, a_member_that_a_signal_stopped_need_not_meet_it)
+{
+    struct bench b;
+    comes_to_three(&b);
+    cr_expect(qn_supervision_needs_stopped(&b.s, QN_ON_TIMER, b.now));
+    met(&b, 0, 3, QN_OK);
+    met(&b, 1, 3, QN_OK);
+    timer(&b);
+    cr_assert_eq(told(&b, 3, QN_CTL_START), 0);
+    b.facts.stopped = 1u << 2;
+    later(&b, 50);
+    cr_expect_eq(told(&b, 3, QN_CTL_START), 1);
+    cr_expect_not(qn_supervision_needs_stopped(&b.s, QN_ON_TIMER, b.now));
+    met(&b, 3, 2, QN_EAGAIN); /* it has no lanes for the newcomer */
+    says_kind(&b, 3, QN_CTL_READY);
+    timer(&b);
+    changed(&b, 1, QN_VOTER_OK, QN_OK, 2, 15);
+    cr_expect_eq(answer(&b, 1), QN_MEMBER_ERROR_NONE);
+    met(&b, 2, 3, QN_OK); /* it goes on */
+    cr_assert_eq(told(&b, 3, QN_CTL_PEER_UP), 1);
+    cr_expect_eq(message(&b, 3, QN_CTL_PEER_UP)->u.peer_up.node, 2);
+    met(&b, 3, 2, QN_OK);
+    later(&b, 10000);
+    cr_expect_eq(told(&b, 3, QN_CTL_PEER_UP), 0);
+}
+
 Test(member_change, a_silent_member_ends_it)
 {
     struct bench b;

@@ -3,6 +3,7 @@
  */
 #include "tests/unit/kvs/supervision/fixture.h"
 
+#include "core/base/err.h"
 #include "tests/support/test.h"
 
 Test(membership, initial_members_hear_of_each_and_then_start)
@@ -179,4 +180,59 @@ Test(membership, one_outbox_at_most_is_retained)
     cr_expect_eq(find(&b, QN_DO_DROP_OUTBOX, 1)->outbox.incarnation, 2);
     cr_expect_eq(b.s.retained.node, 2);
     cr_expect_eq(b.s.retained.incarnation, 3);
+}
+
+/* ---- peers that could not be met ----------------------------------------- */
+
+/* Replica 1 has come again, and 0 says so of it. */
+static void comes_again(struct bench *b, int err)
+{
+    bench_serve(b, 3);
+    killed(b, 1);
+    later(b, 30);
+    comes(b, 1);
+    says(b, 0,
+         (struct qn_control_msg){
+             .kind = QN_CTL_PEER_MET,
+             .u.peer_met = {.node = 1, .incarnation = 4, .error = err}});
+}
+
+Test(membership, one_that_could_not_meet_a_peer_is_told_again)
+{
+    static const int passes[] = {QN_EAGAIN, QN_ENOMEM, QN_EMFILE};
+    for (int i = 0; i < 3; i++) {
+        struct bench b;
+        comes_again(&b, passes[i]);
+        later(&b, 999);
+        cr_expect_eq(told(&b, 0, QN_CTL_PEER_UP), 0);
+        later(&b, 1);
+        cr_assert_eq(told(&b, 0, QN_CTL_PEER_UP), 1, "error %d", passes[i]);
+        cr_expect_eq(message(&b, 0, QN_CTL_PEER_UP)->u.peer_up.incarnation, 4);
+        later(&b, 10000);
+        cr_expect_eq(told(&b, 0, QN_CTL_PEER_UP), 0, "it has not answered");
+    }
+}
+
+Test(membership, one_that_has_met_it_or_never_will_is_not_told_again)
+{
+    static const int errors[] = {QN_OK, QN_ESTALE, QN_ECORRUPT, QN_EPERM};
+    for (int i = 0; i < 4; i++) {
+        struct bench b;
+        comes_again(&b, errors[i]);
+        later(&b, 1000);
+        cr_expect_eq(told(&b, 0, QN_CTL_PEER_UP), 0, "error %d", errors[i]);
+    }
+}
+
+Test(membership, no_process_is_told_again_of_one_that_has_ended)
+{
+    struct bench b;
+    comes_again(&b, QN_EAGAIN);
+    killed(&b, 1);
+    later(&b, 1000);
+    cr_expect_eq(told(&b, 0, QN_CTL_PEER_UP), 0);
+    comes_again(&b, QN_EAGAIN);
+    killed(&b, 0);
+    later(&b, 1000);
+    cr_expect_eq(count(&b, QN_DO_SEND), 0, "nor is one that has ended");
 }
