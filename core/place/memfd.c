@@ -1,14 +1,27 @@
 #include "core/place/memfd_internal.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/err.h"
 
+/* To grow beyond the limit would be a signal (SIGXFSZ), which ends a host. */
+static bool is_allowed(size_t bytes)
+{
+    struct rlimit l;
+    return getrlimit(RLIMIT_FSIZE, &l) != 0 || l.rlim_cur == RLIM_INFINITY ||
+           l.rlim_cur >= bytes;
+}
+
 int qn_memfd_open(const char *name, size_t bytes)
 {
+    if (!is_allowed(bytes)) {
+        return QN_ENOMEM;
+    }
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) {
         return errno == EMFILE || errno == ENFILE ? QN_EMFILE

@@ -7,7 +7,8 @@
 #include <stddef.h>
 
 /** A memfd of `bytes`, empty of pages yet, that can be sealed.
- *  @return the descriptor; QN_ENOMEM, QN_EMFILE, QN_ENOSYS. */
+ *  @return the descriptor; QN_ENOMEM (also: beyond RLIMIT_FSIZE), QN_EMFILE,
+ *  QN_ENOSYS. */
 int qn_memfd_open(const char *name, size_t bytes);
 
 /** Allocate `bytes` at `from`, so that no access there can ever fail. Where

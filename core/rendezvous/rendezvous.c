@@ -37,6 +37,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -166,6 +167,21 @@ static bool is_open(dev_t device, ino_t inode)
     return false;
 }
 
+#define GROUP_AT 16
+
+static off_t token_at(qn_node_t seat)
+{
+    return GROUP_AT + 8 + 8 * (off_t)seat;
+}
+
+/* To write beyond the limit would be a signal (SIGXFSZ), which ends a host. */
+static bool may_be_written(void)
+{
+    struct rlimit l;
+    return getrlimit(RLIMIT_FSIZE, &l) != 0 || l.rlim_cur == RLIM_INFINITY ||
+           l.rlim_cur >= (rlim_t)token_at(QN_NODES_MAX);
+}
+
 /* Two that make the file write the same. */
 static int check_file(struct qn_rendezvous *r)
 {
@@ -180,6 +196,9 @@ static int check_file(struct qn_rendezvous *r)
     }
     if (st.st_uid != geteuid()) {
         return QN_EPERM;
+    }
+    if (!may_be_written()) {
+        return QN_EIO;
     }
     r->device = st.st_dev;
     r->inode = st.st_ino;
@@ -326,13 +345,6 @@ static socklen_t address_of(uint64_t token, struct sockaddr_un *a)
                        "quoin-rendezvous-%016llx", (unsigned long long)token);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
                        (size_t)len);
-}
-
-#define GROUP_AT 16
-
-static off_t token_at(qn_node_t seat)
-{
-    return GROUP_AT + 8 + 8 * (off_t)seat;
 }
 
 /* @return false: there is no such word yet. */

@@ -60,7 +60,8 @@ struct qn_rendezvous; /* opaque */
  * @return QN_OK; QN_EINVAL: no such name can be; QN_EEXIST: this process has it
  *         open; QN_EPERM: the file is of another user, or may not be opened;
  *         QN_ECORRUPT: it is no rendezvous, or of another version of it;
- *         QN_ENOENT: no such folder; QN_EMFILE; QN_ENOMEM; QN_EIO.
+ *         QN_ENOENT: no such folder; QN_EMFILE; QN_ENOMEM; QN_EIO (also:
+ *         RLIMIT_FSIZE is below the 536 bytes of the file).
  */
 int qn_rendezvous_open(struct qn_rendezvous **out, const char *name);
 
@@ -76,7 +77,7 @@ void qn_rendezvous_close(struct qn_rendezvous *r);
  *        exec, the caller's to close; -1: this process is the founder.
  * @return QN_OK; QN_EAGAIN: another process founds, or none of those that
  *         live and are not skipped can be asked now: come again; QN_EPERM;
- * QN_EMFILE; QN_EIO.
+ *         QN_EMFILE; QN_EIO.
  */
 int qn_rendezvous_enter(struct qn_rendezvous *r, uint64_t skip, qn_node_t *seat,
                         int *connection);
@@ -105,10 +106,11 @@ int qn_rendezvous_reach(struct qn_rendezvous *r, qn_node_t seat,
 int qn_rendezvous_fd(const struct qn_rendezvous *r);
 
 /** The next guest of this user: a connection as of `enter`. Connections of
- *  other users are closed, up to QN_RENDEZVOUS_GUESTS_MAX per call. @param pid
- * Filled: of the guest; 0: of another pid namespace. @return QN_OK; QN_EAGAIN:
- * none; QN_EPERM; QN_EMFILE: the guest stays in the queue, and the socket
- * readable; QN_ENOMEM; QN_EIO. */
+ *  other users are closed, up to QN_RENDEZVOUS_GUESTS_MAX per call.
+ *
+ *  @param pid  Filled: of the guest; 0: of another pid namespace.
+ *  @return QN_OK; QN_EAGAIN: none; QN_EPERM; QN_EMFILE: the guest stays in the
+ *          queue, and the socket readable; QN_ENOMEM; QN_EIO. */
 int qn_rendezvous_accept(struct qn_rendezvous *r, int *connection, pid_t *pid);
 
 /** Mask of seats that living processes have, the own one included. */

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "core/base/err.h"
@@ -63,4 +64,21 @@ Test(area, no_bytes_and_too_many_are_refused)
                  QN_EINVAL);
     cr_assert_eq(a.fd, -1);
     qn_area_destroy(&a);
+}
+
+/* And no signal: a program of others may have set the limit. */
+Test(area, more_than_a_file_may_have_is_refused)
+{
+    struct qn_area a;
+    struct rlimit was, l;
+    cr_assert_eq(getrlimit(RLIMIT_FSIZE, &was), 0);
+    l = was;
+    l.rlim_cur = (rlim_t)sysconf(_SC_PAGESIZE);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &l), 0);
+    const int one = qn_area_create(&a, "quoin-area", 100, true);
+    qn_area_destroy(&a);
+    const int two = qn_area_create(&a, "quoin-area", l.rlim_cur + 1, true);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &was), 0);
+    cr_expect_eq(one, QN_OK);
+    cr_expect_eq(two, QN_ENOMEM);
 }

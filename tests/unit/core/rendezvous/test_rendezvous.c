@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -527,4 +528,23 @@ CASE(a_file_of_another_user_is_refused)
     qn_rendezvous_close(opened());
     cr_assert_eq(chown(name, 65534, 65534), 0);
     cr_assert_eq(qn_rendezvous_open(&r, name), QN_EPERM);
+}
+
+/* And no signal: a program of others may have set the limit. */
+CASE(a_process_that_may_not_write_the_file_is_refused)
+{
+    struct qn_rendezvous *r = NULL;
+    struct rlimit was, l;
+    cr_assert_eq(getrlimit(RLIMIT_FSIZE, &was), 0);
+    l = was;
+    l.rlim_cur = 535;
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &l), 0);
+    const int less = qn_rendezvous_open(&r, name);
+    l.rlim_cur = 536;
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &l), 0);
+    const int just = qn_rendezvous_open(&r, name);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &was), 0);
+    cr_expect_eq(less, QN_EIO);
+    cr_assert_eq(just, QN_OK);
+    qn_rendezvous_close(r);
 }
