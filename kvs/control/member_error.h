@@ -32,8 +32,8 @@
     X(ENDED, "its process has ended before it could vote; look at the log")    \
     X(LATE, "it was not complete within upgrade-timeout")                      \
     X(REFUSED, "the group refuses it")                                         \
-    X(QUORUM, "the voters that live would be no majority; wait until others "  \
-              "are back, or use --force")                                      \
+    X(QUORUM, "the voters that live are no majority, or would be none then; "  \
+              "wait until others are back, or use --force")                    \
     X(LEAST, "fewer followers than min-replicas-to-write would be left; "      \
              "lower it, or use --force")                                       \
     X(LAST, "it is the last one with a vote")                                  \

@@ -559,7 +559,7 @@ void qn_driver_lead(struct qn_driver *d, qn_node_t heir, qn_time_t now);
  *                     of the one that is removed. It was asked for 5 s
  *     QN_EBUSY        another change is under way at the leader; or that
  *                     incarnation was removed, and has not ended
- *     QN_ENOQUORUM    the living voters would be no majority
+ *     QN_ENOQUORUM    the living voters are no majority, or would be none then
  *     QN_EPERM        fewer followers than min-replicas-to-write would be left
  *     QN_ESTALE       the seat has a later incarnation
  *     QN_EINVAL       no voter would be left

@@ -68,6 +68,13 @@ bool qn_driver_removed(const struct qn_driver *d)
 
 /* ---- the leader ---------------------------------------------------------- */
 
+/* The entry has to be chosen by the voters that are so now. One that is
+ * suspected may answer after all: an order that is forced waits for it. */
+static bool decides_now(const struct qn_driver *d, bool forced)
+{
+    return qn_onepaxos_decides(d->machine, qn_driver_voters(d), forced);
+}
+
 /* What the voters would be without a node. */
 static int may_remove(const struct qn_driver *d,
                       const struct qn_driver_change *c)
@@ -75,14 +82,13 @@ static int may_remove(const struct qn_driver *d,
     uint64_t rest = qn_driver_voters(d) & ~qn_driver_bit(c->node);
     uint32_t left = (uint32_t)__builtin_popcountll(rest);
     uint32_t min = qn_onepaxos_flow(d->machine)->limits.min_awaited;
-    uint64_t living = rest & qn_driver_living(d) & ~d->suspected;
     if (rest == 0) {
         return QN_EINVAL;
     }
     if (!c->forced && min != QN_FLOW_MINORITY && left < (uint64_t)min + 1) {
         return QN_EPERM;
     }
-    bool decides = 2 * (uint32_t)__builtin_popcountll(living) > left;
+    bool decides = qn_onepaxos_decides(d->machine, rest, false);
     return c->forced || decides ? QN_OK : QN_ENOQUORUM;
 }
 
@@ -147,7 +153,9 @@ static int take(struct qn_driver *d, const struct qn_driver_change *c)
     if (qn_onepaxos_role(d->machine) != QN_ACTIVE) {
         return QN_ENOTLEADER;
     }
-    int err = c->votes ? QN_OK : may_remove(d, c);
+    int err = !decides_now(d, c->forced) ? QN_ENOQUORUM
+              : c->votes                 ? QN_OK
+                                         : may_remove(d, c);
     if (err != QN_OK) {
         return err;
     }
@@ -216,6 +224,14 @@ static bool leader_lives(const struct qn_driver *d)
            d->peer[e->leader].incarnation.inc == e->leader_inc;
 }
 
+/* No node leads, and none can. The order is where it was given. */
+static bool is_hopeless(const struct qn_driver *d)
+{
+    const struct qn_driver_order *o = &d->order;
+    return !o->begun && !owed(o) && d->roles.ul_len != 0 &&
+           !decides_now(d, o->change.forced);
+}
+
 static void ask(struct qn_driver *d)
 {
     struct qn_driver_order *o = &d->order;
@@ -234,6 +250,8 @@ static void ask(struct qn_driver *d)
                                            .what = what(&o->change),
                                            .forced = o->change.forced}};
         qn_driver_send(d, d->roles.cfg.leader, &m);
+    } else if (!leader_lives(d) && is_hopeless(d)) {
+        end(o, QN_CHANGE_REFUSED, QN_ENOQUORUM);
     }
 }
 

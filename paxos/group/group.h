@@ -318,7 +318,8 @@ struct qn_group_change {
     uint32_t seat;
     uint64_t incarnation; /* of its member; 0: the present one, or the last */
     bool votes;  /* it is a voter; or, if it is one, a member no more */
-    bool forced; /* though less than a majority of the new voters lives */
+    bool forced; /* though less than a majority of the new voters lives, or a
+                    present one is stalled */
 };
 
 /**
@@ -338,12 +339,12 @@ struct qn_group_change {
  * @param done     Its end: QN_OK; QN_EUNKNOWN: it may still be done. Else it
  *                 has not begun, and changes nothing: QN_EBUSY: another one is
  *                 under way, or that member was removed and has not ended;
- *                 QN_ENOQUORUM: less than a majority of the new voters would
- *                 live; QN_EAGAIN: the newcomer is not in sync, or no other
- *                 voter can lead; QN_EINVAL: no voter would be left; QN_ESTALE:
- *                 the seat has another member; QN_ENOTLEADER, QN_ETIMEDOUT: no
- *                 leader has answered; QN_EABORTED: this member leaves;
- *                 QN_EREMOVED: it was removed.
+ *                 QN_ENOQUORUM: less than a majority of the voters lives and
+ *                 makes turns, or would do so then; QN_EAGAIN: the newcomer is
+ *                 not in sync, or no other voter can lead; QN_EINVAL: no voter
+ *                 would be left; QN_ESTALE: the seat has another member;
+ *                 QN_ENOTLEADER, QN_ETIMEDOUT: no leader has answered;
+ *                 QN_EABORTED: this member leaves; QN_EREMOVED: it was removed.
  * @return QN_OK; else nothing has begun and `done` is not called: QN_EINVAL: no
  *         such seat, or no member ever had it; QN_ENOSYS: a group of one seat;
  *         QN_EBUSY: another one was asked for here, or inside a callback of the

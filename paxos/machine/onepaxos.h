@@ -258,7 +258,7 @@ void qn_onepaxos_fini(struct qn_onepaxos *p);
  *   QN_EAGAIN    SEAT: the newcomer is not in sync yet, not alive, or not known
  *                here; or this node is about to lead.
  *   QN_ESTALE    SEAT: the seat has a later incarnation.
- *   QN_ENOQUORUM SEAT: no majority of the voters would live then.
+ *   QN_ENOQUORUM SEAT: less than a majority of the voters lives, now or then.
  *                SEAT that is taken may still come to nothing, and the status
  *                says why (`changed`). It may be asked again at any time; what
  *                is so already is taken and does nothing.
@@ -307,6 +307,11 @@ qn_slot_t qn_onepaxos_learned(const struct qn_onepaxos *p);
 /** SEAT was asked like that, forced or not, and taken, and has not ended. */
 bool qn_onepaxos_changes(const struct qn_onepaxos *p,
                          const struct qn_voter_change *c);
+
+/** A majority of these voters lives, as this node knows. @param suspected_too
+ *  Those that are suspected count as living. */
+bool qn_onepaxos_decides(const struct qn_onepaxos *p, uint64_t voters,
+                         bool suspected_too);
 
 /** The utility log (for a snapshot, for PERSIST). */
 const struct qn_utility *qn_onepaxos_utility(const struct qn_onepaxos *p);

@@ -478,10 +478,11 @@ static bool in_sync(const struct qn_onepaxos *p, qn_node_t n)
                              QN_MUTANT(SEAT_EARLY)));
 }
 
-/** A majority of these voters lives. */
-static bool decides(const struct qn_onepaxos *p, uint64_t voters)
+bool qn_onepaxos_decides(const struct qn_onepaxos *p, uint64_t voters,
+                         bool suspected_too)
 {
-    uint64_t living = (p->alive & ~p->change.suspected) | QN_BIT(p->self);
+    uint64_t stalled = suspected_too ? 0 : p->change.suspected;
+    uint64_t living = (p->alive & ~stalled) | QN_BIT(p->self);
     return 2 * __builtin_popcountll(voters & living) >
                __builtin_popcountll(voters) ||
            QN_MUTANT(SEAT_MINORITY);
@@ -515,8 +516,12 @@ static int may_change(const struct qn_onepaxos *p,
     if (s->votes && !in_sync(p, s->node)) {
         return QN_EAGAIN;
     }
-    bool stops = !decides(p, qn_utility_voters(&p->ul) ^ QN_BIT(s->node));
-    return stops && !s->forced ? QN_ENOQUORUM : QN_OK;
+    const uint64_t now = qn_utility_voters(&p->ul);
+    const uint64_t then = now ^ QN_BIT(s->node);
+    return qn_onepaxos_decides(p, now, s->forced) &&
+                   (s->forced || qn_onepaxos_decides(p, then, false))
+               ? QN_OK
+               : QN_ENOQUORUM;
 }
 
 static bool same_seat(const struct qn_voter_change *a,

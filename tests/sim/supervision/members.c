@@ -54,6 +54,10 @@ static int judge(const struct world *w, const struct order *o)
     if (p->incarnation != o->c.incarnation) {
         return QN_ESTALE;
     }
+    if (2 * able(w, QN_NODES_MAX) <=
+        (uint32_t)__builtin_popcountll(w->voters)) {
+        return QN_ENOQUORUM;
+    }
     if (o->c.votes && w->removed[o->c.node] == o->c.incarnation) {
         return QN_EBUSY; /* for ever */
     }

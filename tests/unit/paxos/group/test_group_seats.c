@@ -475,26 +475,42 @@ CASE(a_change_that_cannot_be_is_refused_with_its_reason)
     goes_on(2);
 }
 
-/* One of two voters has ended: the other one cannot change anything alone, and
- * the leader goes on with what it has begun. */
-CASE(a_change_without_a_majority_may_still_be_done)
+/* The other one of two voters has ended, or does not turn: a change is refused
+ * at once, and no force replaces a voter that has ended. */
+CASE(a_change_without_a_majority_is_refused_at_once)
 {
-    const struct qn_group_change c = {.seat = 1};
     begin(2);
     const uint32_t dead = 1 - group_world_report(&w, 0).status.leader;
     const uint32_t last = 1 - dead;
     group_world_kill(&w, dead);
-    goes_on(last);
+    group_world_wait(&w, last, has_members, bit(last));
     const struct qn_group_change remove = {.seat = dead};
+    cr_expect_eq(group_world_change(&w, last, &remove, LONG), QN_ENOQUORUM);
+    cr_expect_eq(force(last, dead, false), QN_ENOQUORUM);
+    cr_expect_eq(group_world_report(&w, last).status.voters, 3);
+    start(dead);
+    goes_on(dead);
+    goes_on(last);
+    expect_alike();
+}
+
+/* What is forced is begun, though a voter is stalled without which it cannot be
+ * done: its end is unknown, and it is done when that one resumes. */
+CASE(a_forced_change_that_has_begun_may_still_be_done)
+{
+    const struct qn_group_change c = {.seat = 1, .votes = true};
+    begin(2);
+    const uint32_t stalled = 1 - group_world_report(&w, 0).status.leader;
+    const uint32_t last = 1 - stalled;
+    const struct qn_group_change remove = {.seat = stalled, .forced = true};
+    group_world_stop(&w, stalled, true);
     group_world_ask(&w, last, &remove, 1);
     cr_expect_eq(group_world_change(&w, last, &c, LONG), QN_EBUSY);
     const uint64_t before = group_world_report(&w, last).changes;
     group_world_wait(&w, last, has_changes, before + 1);
     cr_expect_eq(group_world_report(&w, last).change, QN_EUNKNOWN);
     cr_expect_eq(group_world_report(&w, last).status.voters, 3);
-    start(dead);
-    group_world_wait(&w, last, has_voters, 3);
-    goes_on(dead);
+    group_world_stop(&w, stalled, false);
+    group_world_wait(&w, last, has_voters, bit(last));
     goes_on(last);
-    expect_alike();
 }

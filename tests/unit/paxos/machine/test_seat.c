@@ -212,6 +212,22 @@ SEAT(a_change_after_which_no_majority_lives_needs_force)
     cr_assert_eq(fx_seat(&w.f, 1, false, true), QN_OK);
 }
 
+/* The voters of today choose the entry, so force does not help. */
+SEAT(a_change_needs_a_majority_that_lives)
+{
+    comes();
+    fx_down(&w.f, 1);
+    fx_down(&w.f, 2);
+    for (int forced = 0; forced <= 1; forced++) {
+        cr_assert_eq(fx_seat(&w.f, 2, false, forced), QN_ENOQUORUM);
+        cr_assert_eq(fx_seat(&w.f, NEW, true, forced), QN_ENOQUORUM);
+    }
+    fx_up(&w.f, 1, 20);
+    fx_suspect(&w.f, QN_BIT(1));
+    cr_assert_eq(fx_seat(&w.f, NEW, true, false), QN_ENOQUORUM, "it stalls");
+    cr_assert_eq(fx_seat(&w.f, NEW, true, true), QN_OK);
+}
+
 /* ---- one change at a time ------------------------------------------------ */
 
 SEAT(one_change_at_a_time_and_each_may_be_asked_for_again)
