@@ -27,7 +27,7 @@ static bool is_gone(struct qn_member *m, qn_node_t i, uint64_t inc)
                          QN_LIVENESS_DEAD;
 }
 
-static bool is_dead(void *ctx, qn_node_t i)
+static bool is_dead(void *ctx, qn_node_t i, bool asks)
 {
     struct qn_member *m = ctx;
     if (!m->o.shares) {
@@ -35,7 +35,7 @@ static bool is_dead(void *ctx, qn_node_t i)
     }
     uint64_t inc = m->peers.present[i]->incarnation;
     if (qn_liveness_is_held(m->commons, i, inc)) {
-        return is_gone(m, i, inc);
+        return asks && is_gone(m, i, inc);
     }
     return qn_liveness_check(m->commons, i, inc) == QN_LIVENESS_DEAD;
 }

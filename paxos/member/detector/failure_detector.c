@@ -111,6 +111,20 @@ struct check {
 
 /* ---- deaths -------------------------------------------------------------- */
 
+/* May the kernel be asked now? */
+static bool asks(struct qn_failure_detector *d, qn_node_t i, qn_time_t now)
+{
+    struct qn_watched_peer *p = &d->peer[i];
+    const qn_time_t apart = (d->waited_for & bit(i)) != 0
+                                ? QN_DETECTOR_INTERVAL
+                                : QN_DETECTOR_INTERVAL_RETAINED;
+    if (now - p->asked_at < apart) {
+        return false;
+    }
+    p->asked_at = now;
+    return true;
+}
+
 static void find_deaths(struct qn_failure_detector *d, const struct check *c,
                         qn_time_t now)
 {
@@ -118,7 +132,7 @@ static void find_deaths(struct qn_failure_detector *d, const struct check *c,
                                          : QN_DETECTOR_INTERVAL);
     for (uint64_t m = d->present; m != 0; m &= m - 1) {
         qn_node_t i = (qn_node_t)__builtin_ctzll(m);
-        if (c->facts->dead(c->facts->ctx, i)) {
+        if (c->facts->dead(c->facts->ctx, i, asks(d, i, now))) {
             c->out->deaths |= bit(i);
             forget_peer(d, i);
         }

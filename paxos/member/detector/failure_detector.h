@@ -40,7 +40,10 @@
  *     qn_failure_detector_next   in: retained outboxes; when the next check is
  *
  * Facts of a peer that cost a system call or a cache miss are asked for only
- * when the decision needs them, through struct qn_peer_facts.
+ * when the decision needs them, through struct qn_peer_facts. Whether a peer
+ * lives that has marked no end is asked QN_DETECTOR_INTERVAL apart while it is
+ * waited for, else QN_DETECTOR_INTERVAL_RETAINED: in a group of many most peers
+ * sleep, and not for those is the check made.
  *
  * Threads: one. Pure: no clock, no allocation, no IO but the facts.
  */
@@ -65,7 +68,9 @@
 
 /** What is known of a present peer. Each is asked as rarely as possible. */
 struct qn_peer_facts {
-    bool (*dead)(void *ctx, qn_node_t peer);          /* its liveness word */
+    /** Its liveness word says so. @param asks  The kernel may be asked, too, by
+     *  a system call. */
+    bool (*dead)(void *ctx, qn_node_t peer, bool asks);
     uint64_t (*turns)(void *ctx, qn_node_t peer);     /* its turn counter */
     qn_time_t (*cpu_time)(void *ctx, qn_node_t peer); /* ns; system call */
     bool (*stopped)(void *ctx, qn_node_t peer); /* by a signal; system call */
@@ -78,6 +83,7 @@ struct qn_watched_peer {
     qn_time_t silence_ns; /* without a turn, while it was waited for */
     qn_time_t cpu_time;   /* ns; when it was rung first in this silence */
     qn_time_t deposed_at; /* ns; of a peer in `deposed` */
+    qn_time_t asked_at;   /* ns; when the kernel could be asked last */
 };
 
 /** Private, except what the shell reads: `suspects`, `next_check`. */

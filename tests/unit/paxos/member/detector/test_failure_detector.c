@@ -23,16 +23,18 @@ static struct {
     uint64_t turns[NODES];
     qn_time_t cpu_time[NODES];
     unsigned asked_dead, asked_turns, asked_cpu, asked_stopped;
+    unsigned asked_kernel[NODES]; /* whether it lives */
 } world;
 
 static struct qn_failure_detector d;
 static struct qn_detector_actions actions;
 static qn_time_t now;
 
-static bool dead(void *ctx, qn_node_t i)
+static bool dead(void *ctx, qn_node_t i, bool asks)
 {
     (void)ctx;
     world.asked_dead++;
+    world.asked_kernel[i] += asks;
     return world.dead[i];
 }
 
@@ -79,6 +81,7 @@ static void setup(void)
     (void)qn_failure_detector_next(&d, false);
     now += QN_S;
     memset(&world.asked_dead, 0, 4 * sizeof world.asked_dead);
+    memset(world.asked_kernel, 0, sizeof world.asked_kernel);
 }
 
 #define CASE(name) Test(failure_detector, name, .init = setup)
@@ -261,6 +264,37 @@ CASE(a_new_incarnation_begins_without_silence)
     (void)check(BIT(0));
     cr_assert_eq(actions.suspects, 0);
     cr_assert_eq(d.peer[0].silence_ns, 0);
+}
+
+/* Of those that sleep a check need not know; the one that is waited for may
+ * have ended. */
+CASE(the_kernel_is_asked_rarely_about_peers_that_nothing_waits_for)
+{
+    const qn_time_t rarely = QN_DETECTOR_INTERVAL_RETAINED;
+    for (qn_time_t end = now + rarely; now < end; now += INTERVAL) {
+        (void)check(BIT(1));
+    }
+    cr_assert_eq(world.asked_kernel[1], rarely / INTERVAL);
+    cr_assert_eq(world.asked_kernel[0], 1);
+    cr_assert_eq(world.asked_kernel[3], 1);
+    (void)check(BIT(1) | BIT(3));
+    cr_assert_eq(world.asked_kernel[0], 2);
+    now += INTERVAL;
+    (void)check(BIT(3)); /* it is waited for from here on */
+    cr_assert_eq(world.asked_kernel[3], 3);
+    cr_assert_eq(world.asked_kernel[1], rarely / INTERVAL + 1);
+}
+
+CASE(with_own_cores_the_kernel_is_asked_an_interval_apart)
+{
+    own_cores();
+    memset(world.asked_kernel, 0, sizeof world.asked_kernel);
+    for (qn_time_t end = now + 10 * INTERVAL; now < end;) {
+        now += QN_DETECTOR_DEATHS_OWN_CORES;
+        (void)check(BIT(1));
+    }
+    cr_assert_eq(world.asked_kernel[1], 10);
+    cr_assert_eq(world.asked_kernel[0], 0);
 }
 
 /* ---- stalls -------------------------------------------------------------- */
