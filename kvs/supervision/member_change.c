@@ -504,14 +504,13 @@ static void coming(const struct qn_sv_step *x)
     }
 }
 
-/* Those that have ended need not meet it; a next incarnation has lanes for it
- * from the beginning. */
 bool qn_sv_member_meets(const struct qn_supervision *s)
 {
     return s->change.step == QN_MEMBER_MEETS && s->change.unmet != 0;
 }
 
-/* Those that have ended, or were stopped. */
+/* Those that have ended need not meet it: a next incarnation has lanes for it
+ * from the beginning. Nor those that a signal has stopped. */
 static void forget_absent(const struct qn_sv_step *x)
 {
     struct qn_member_change *c = &x->s->change;
