@@ -453,6 +453,35 @@ CASE(without_a_majority_proposals_end_as_unknown_and_then_are_refused)
     cr_expect_eq(group_world_report(&w, last).applied, 10);
 }
 
+static bool is_held(uint32_t i)
+{
+    const struct group_world_report r = group_world_report(&w, i);
+    return r.last == QN_EAGAIN && r.reason == QN_GROUP_HELD;
+}
+
+/* With three of five voters stalled the leader may give up two of them, and
+ * waits for the third. A follower that is told so, and asks again when its
+ * descriptor is readable, goes on when that one resumes. */
+CASE(a_follower_goes_on_when_the_leader_is_held_no_more)
+{
+    w.opts.members = 5;
+    w.opts.log_bytes = 1 << 20;
+    start_all(5);
+    const uint32_t leader = at_seat(group_world_report(&w, 0).status.leader);
+    const uint32_t asks = (leader + 1) % 5;
+    for (uint32_t k = 2; k < 5; k++) {
+        group_world_stop(&w, (leader + k) % 5, true);
+    }
+    do {
+        group_world_propose_once(&w, leader, 16 << 10, LONG);
+    } while (!is_held(leader));
+    group_world_propose(&w, asks, 10, LONG);
+    cr_expect(is_held(asks));
+    group_world_stop(&w, (leader + 2) % 5, false);
+    group_world_wait(&w, asks, has_ended, 10);
+    cr_expect_eq(group_world_report(&w, asks).applied, 10);
+}
+
 /* ---- bounds -------------------------------------------------------------- */
 
 static void expect_last(int err, enum qn_group_reason reason)
