@@ -7,8 +7,8 @@
  *
  *     qn_group_join          of all that start, the first founds the group
  *     loop:
- *       qn_group_turn        until it says QN_GROUP_ARMED,
- *       wait                 until qn_group_fd is readable
+ *       qn_group_turn        one; QN_GROUP_AGAIN: the next is due at once;
+ *       wait                 QN_GROUP_ARMED: until qn_group_fd is readable
  *     qn_group_propose       a command; it is applied by all members, and its
  *                            callback says how it ended here
  *     qn_group_barrier       its callback runs when the state here has all that
@@ -116,8 +116,8 @@ struct qn_group_service {
     /** What `read` has built is discarded. */
     void (*abandon)(void *ctx);
 
-    /** The status has changed: members, roles, or this member's own phase.
-     *  Optional. */
+    /** The status has changed: members, voters, roles, or this member's own
+     *  phase; not for in_sync, deaths and positions alone. Optional. */
     void (*changed)(void *ctx);
     void *ctx;
 };
@@ -167,7 +167,7 @@ struct qn_group_opts {
  *  qn_group_leave. */
 typedef void qn_group_done(void *ctx, int err, uint64_t result);
 
-/** Why QN_EAGAIN. */
+/** Why QN_EAGAIN. It may be asked again after a turn. */
 enum qn_group_reason {
     QN_GROUP_TAKEN,     /* the last one was taken */
     QN_GROUP_JOINS,     /* this process is not a member yet, or has no state */
@@ -196,7 +196,8 @@ struct qn_group_status {
     uint32_t capacity;
     uint64_t members; /* that live, this one included */
     uint64_t voters;  /* whose majority changes the roles and the voters; those
-                         that have ended, too */
+                         that have ended, too. While QN_GROUP_SYNCING it and the
+                         leader may be former ones, or 0 */
     uint64_t in_sync; /* voters with which nothing that was decided is lost */
     uint32_t leader;
     uint64_t epoch;     /* grows with each change of roles */
@@ -273,10 +274,11 @@ int qn_group_fd(const struct qn_group *g);
  *         another version; QN_EBUSY: all seats are taken, or `robust_list` and
  *         this thread is a member of another group that way, or has locked a
  *         robust mutex; QN_EREMOVED: it was removed (qn_group_change);
- *         QN_EABORTED: its thread has ended; QN_EMFILE; QN_ENOMEM; QN_EIO;
- * QN_EAPPLY: `apply` has failed again, after a state was fetched; or an error
- * of the snapshots' callbacks, of this member or another one, that has come
- * again for some seconds. QN_EPERM: in a forked child.
+ *         QN_EABORTED: its thread has ended; QN_EAPPLY: `apply` has failed
+ *         again, after a state was fetched; QN_EPERM: in a forked child;
+ *         QN_EMFILE; QN_ENOMEM; QN_EIO; or an error of the snapshots'
+ *         callbacks, of this member or another one, that has come again for
+ *         some seconds.
  */
 int qn_group_turn(struct qn_group *g);
 
