@@ -4,7 +4,7 @@
  * keys, whichever of them is killed and started again. Start it once more, and
  * there is one more member; a member that is removed ends.
  *
- *     store NAME MEMBERS [LOG_MIB]
+ *     store NAME MEMBERS [LOG_MIB [FEED_KIB SOCKET]]
  *
  *     1 set color blue          1 ok
  *     2 get color               2 is blue            (or: 2 none)
@@ -16,7 +16,8 @@
  *
  * The first word is the request's name; it begins the answer, and answers come
  * in any order. "unknown" is the answer to a change that may happen or not,
- * "refused" to what has not begun.
+ * "refused" to what has not begun. At a socket another process may follow the
+ * changes (follow.c), of which the newest FEED_KIB are kept for it.
  *
  * A command is the text of the change, and `apply` the only place that changes
  * the state. Items are never written in place, but replaced: so a snapshot is
@@ -30,10 +31,11 @@
 #include <unistd.h>
 
 #include "examples/items.h"
+#include "examples/outlet.h"
 #include "paxos/group/group.h"
 #include "transports/registry.h"
 
-enum { LINE_BYTES_MAX = 128 << 10 };
+enum { LINE_BYTES_MAX = 128 << 10, FEED_RECORD_BYTES = 256 };
 
 #define TIMEOUT ((uint64_t)5 * 1000000000) /* ns */
 
@@ -325,34 +327,53 @@ int main(int argc, char **argv)
                                           .finish = whole,
                                           .install = install,
                                           .abandon = discard}};
-    if (argc != 3 && argc != 4) {
-        fprintf(stderr, "usage: store NAME MEMBERS [LOG_MIB]\n");
+    if (argc != 3 && argc != 4 && argc != 6) {
+        fprintf(stderr, "usage: store NAME MEMBERS [LOG_MIB "
+                        "[FEED_KIB SOCKET]]\n");
         return 2;
     }
+    const uint64_t feed_bytes = argc > 5 ? (uint64_t)atoi(argv[4]) << 10 : 0;
+    const struct qn_feed_opts feed = {.bytes = feed_bytes,
+                                      .records = (uint32_t)feed_bytes /
+                                                 FEED_RECORD_BYTES,
+                                      .subscribers = 1,
+                                      .retain = true};
     o.name = argv[1];
     o.members = (uint32_t)atoi(argv[2]);
     o.log_bytes = argc > 3 ? (uint64_t)atoi(argv[3]) << 20 : 0;
+    o.feed = feed_bytes > 0 ? &feed : NULL;
     int said = qn_group_join(&group, &o);
     (void)qn_group_needs(&o, &needs);
     if (said != QN_OK) {
         fprintf(stderr, "store: %s: %s\n", o.name, qn_strerror(said));
         return 1;
     }
-    struct pollfd p[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
-                          {.fd = qn_group_fd(group), .events = POLLIN}};
+    const int outlet = o.feed != NULL ? outlet_open(group, argv[5]) : -1;
+    if (o.feed != NULL && outlet < 0) {
+        perror(argv[5]);
+        said = QN_EIO;
+    }
+    struct pollfd p[3] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                          {.fd = qn_group_fd(group), .events = POLLIN},
+                          {.fd = outlet, .events = POLLIN}};
     bool more = true;
     while (more && said >= 0) {
         fflush(stdout); /* a server that must not wait here has a queue */
-        poll(p, 2, said == QN_GROUP_AGAIN ? 0 : -1);
+        poll(p, 3, said == QN_GROUP_AGAIN ? 0 : -1);
         if (p[0].revents != 0) {
             more = hear();
         }
+        if (p[2].revents != 0) {
+            outlet_hear();
+        }
         said = qn_group_turn(group);
+        outlet_turn(&now);
     }
     if (said < 0) {
         fprintf(stderr, "store: %s (%s)\n", qn_group_why(group),
                 qn_strerror(said));
     }
+    outlet_close();
     qn_group_leave(group); /* what still waits is answered */
     fflush(stdout);
     discard(NULL);

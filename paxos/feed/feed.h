@@ -15,7 +15,8 @@
  * A position is a slot and a number in it, and names the next record. It is the
  * same in every member, as duplicates are removed from the log in the same way
  * everywhere. So a subscriber that stores the position after its work sees each
- * record at least once, also if it goes on with another member:
+ * record at least once, also if it goes on with another member. (Not of another
+ * group: with its last member a group ends, and positions of it with it.)
  *
  *     at = stored position
  *     qn_feed_subscribe(f, &at, &id)      QN_EGONE: see below

@@ -140,8 +140,12 @@ class World:
                    lambda: len(got) == len(members), seconds)
         return got
 
+    def command_of(self, i):
+        """What starts member i."""
+        return self.command
+
     def start(self, i):
-        self.member[i] = Member(self, i, self.command)
+        self.member[i] = Member(self, i, self.command_of(i))
         self.past.append(self.member[i])
 
     def signal(self, i, number):

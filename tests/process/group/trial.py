@@ -66,8 +66,7 @@ class Run:
             key=lambda f: f.at)
 
     def run(self):
-        self.world = World(self.o.store, self.o.members,
-                           self.log_mib)
+        self.world = self.make_world()
         self.load = Load(self.world, self.load_seed, SIZE_MAX)
         self.load.gone = self.gone
         try:
@@ -81,6 +80,9 @@ class Run:
             self.memory()
             self.world.close()
         return self
+
+    def make_world(self):
+        return World(self.o.store, self.o.members, self.log_mib)
 
     # ---- what happens
 
