@@ -31,7 +31,7 @@ static void *resize_malloc(void *ctx, void *p, size_t bytes)
         free(p);
         return NULL;
     }
-    return realloc(p, bytes);
+    return p == NULL ? malloc(bytes) : realloc(p, bytes);
 }
 
 const struct qn_alloc qn_alloc_malloc = {resize_malloc, NULL};
@@ -78,6 +78,25 @@ void qn_alloc_free_lines(const struct qn_alloc *a, void *p)
 
 /* ---- a limit ------------------------------------------------------------- */
 
+/* A new block: the hot path of a group, once or twice per command. */
+static void *take(struct qn_alloc_limit *l, size_t bytes)
+{
+    const size_t whole = sizeof(struct head) + bytes;
+    if (bytes > SIZE_MAX - sizeof(struct head) || whole > l->limit - l->used) {
+        l->refused++;
+        return NULL;
+    }
+    struct head *h = l->under->resize(l->under->ctx, NULL, whole);
+    if (h == NULL) {
+        return NULL;
+    }
+    h->bytes = whole;
+    l->blocks++;
+    l->used += whole;
+    l->most = QN_MAX(l->most, l->used);
+    return h + 1;
+}
+
 /* May `had` bytes become `bytes` behind a head, within the limit? */
 static bool fits(const struct qn_alloc_limit *l, size_t had, size_t bytes)
 {
@@ -88,9 +107,6 @@ static bool fits(const struct qn_alloc_limit *l, size_t had, size_t bytes)
 
 static void give(struct qn_alloc_limit *l, struct head *h)
 {
-    if (h == NULL) {
-        return;
-    }
     QN_ASSERT(l->blocks != 0);
     QN_ASSERT(h->bytes <= l->used);
     l->blocks--;
@@ -101,8 +117,11 @@ static void give(struct qn_alloc_limit *l, struct head *h)
 static void *resize_limited(void *ctx, void *p, size_t bytes)
 {
     struct qn_alloc_limit *l = ctx;
-    struct head *old = p != NULL ? (struct head *)p - 1 : NULL;
-    size_t had = old != NULL ? old->bytes : 0;
+    if (p == NULL) {
+        return bytes != 0 ? take(l, bytes) : NULL;
+    }
+    struct head *old = (struct head *)p - 1;
+    const size_t had = old->bytes;
     if (bytes == 0) {
         give(l, old);
         return NULL;
@@ -117,7 +136,6 @@ static void *resize_limited(void *ctx, void *p, size_t bytes)
         return NULL;
     }
     h->bytes = whole;
-    l->blocks += old == NULL;
     l->used = l->used - had + whole;
     l->most = QN_MAX(l->most, l->used);
     QN_ASSERT(l->used <= l->limit);

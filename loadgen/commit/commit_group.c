@@ -96,6 +96,7 @@ static int join(struct seat *s)
                                     .cells = QN_COMMIT_CELLS,
                                     .log_bytes = (uint64_t)1 << 20,
                                     .command_max = 4096,
+                                    .spin_ns = t->backoff.look_ns,
                                     .service = {.apply = on_apply,
                                                 .begin = no_begin,
                                                 .next = no_next,
@@ -176,10 +177,8 @@ static int run(struct seat *s)
     int rc = QN_GROUP_AGAIN;
     while (rc >= 0 && !qn_commit_node_over(&s->node)) {
         rc = s->serves ? serve(s) : enter(s);
-        if (rc == QN_GROUP_ARMED && !qn_commit_node_over(&s->node) &&
-            !qn_backoff_again(&s->node.backoff)) {
+        if (rc == QN_GROUP_ARMED && !qn_commit_node_over(&s->node)) {
             sleep_a_while(s);
-            qn_backoff_reset(&s->node.backoff);
         }
     }
     return rc >= 0 ? QN_OK : rc;

@@ -8,7 +8,9 @@
  * the timer to now.
  *
  * While one turn follows another, the descriptors are looked at each
- * LOOK_TURNS: the channels between members are memory, and need no look.
+ * LOOK_TURNS: the channels between members are memory, and need no look. To arm
+ * takes two system calls, and to wake takes one of the peer that rings. So a
+ * member that has its core (`spin_ns`) says "again" for a while before.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -169,6 +171,8 @@ static int join(struct qn_group **out, const struct qn_group_opts *o)
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
         g->doorbell_fd[i] = g->end_fd[i] = -1;
     }
+    const struct qn_backoff_opts spin = {.look_ns = o->spin_ns};
+    qn_backoff_init(&g->backoff, &spin);
     hello_make(g);
     int err = make(g);
     if (err != QN_OK) {
@@ -265,6 +269,7 @@ static void timer_set(struct qn_group *g, qn_time_t at)
 
 void qn_group_kick(struct qn_group *g)
 {
+    qn_backoff_reset(&g->backoff);
     if (!g->kicked) {
         g->kicked = true;
         timer_set(g, 1);
@@ -319,7 +324,7 @@ static bool readable(const struct qn_group *g)
 /* What is due by now costs no system call: the next turn does it. */
 static int rest(struct qn_group *g, qn_time_t now, qn_time_t at)
 {
-    if (at <= now) {
+    if (at <= now || (g->driver != NULL && qn_backoff_again(&g->backoff))) {
         return QN_GROUP_AGAIN;
     }
     if (g->driver != NULL) {

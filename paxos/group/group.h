@@ -143,6 +143,9 @@ struct qn_group_opts {
     uint32_t proposals;      /* under way at once; 1024 */
     uint64_t proposal_bytes; /* of them, one may be longer; 8 MiB */
     uint32_t barriers;       /* at once; 1024 */
+    uint64_t spin_ns; /* after it has done something a turn says "again" for so
+                         long, before it arms: where the thread has a core of
+                         its own. 0: it arms at once */
     bool observer; /* it serves, reads and proposes, and does not vote unless it
                       is ordered to. (The process that founds does) */
     bool robust_list; /* the thread of the first turn locks no robust mutexes

@@ -24,9 +24,15 @@ static bool pending(const struct qn_group *g)
     return qn_driver_change_state(g->driver, NULL) == QN_CHANGE_PENDING;
 }
 
-bool qn_group_change_told(const struct qn_group *g)
+static bool told(const struct qn_group *g)
 {
     return g->ordered != QN_ORDERED_NOTHING && !pending(g);
+}
+
+bool qn_group_change_due(const struct qn_group *g, qn_time_t now)
+{
+    const bool asked = g->ordered == QN_ORDERED_NOTHING && g->order.open;
+    return asked ? now >= g->order.again_at : told(g);
 }
 
 static void order_end(struct qn_group *g, int err)
@@ -95,7 +101,10 @@ static qn_time_t give_next(struct qn_group *g, qn_time_t now)
 
 qn_time_t qn_group_change_turn(struct qn_group *g, qn_time_t now)
 {
-    if (qn_group_change_told(g)) {
+    if (g->ordered == QN_ORDERED_NOTHING && !g->order.open && !wants_vote(g)) {
+        return QN_TIME_NEVER; /* as a rule */
+    }
+    if (told(g)) {
         take(g, now);
     }
     qn_time_t at = g->ordered == QN_ORDERED_NOTHING ? give_next(g, now) : 0;

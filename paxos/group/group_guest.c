@@ -3,7 +3,8 @@
  *
  * Inside of calls the thread is not cancelled, and a failed assertion is told
  * to the group's hook. Both are given back, for a callback of one group may
- * call another one.
+ * call another one. What a callback proposes to its own group finds both as
+ * they are to be: they are a large part of what a proposal costs.
  *
  * A thread that ends without leaving is seen by the destructor of a key: the
  * members that it was end as if they had failed, and the others are told. Any
@@ -19,15 +20,20 @@
 #include "core/base/err.h"
 #include "paxos/group/group_internal.h"
 
-void qn_group_call_begin(const struct qn_group *g, struct qn_group_call *c)
+_Thread_local const struct qn_group *qn_group_inside;
+
+void qn_group_call_enter(const struct qn_group *g, struct qn_group_call *c)
 {
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &c->cancel);
     c->failed = qn_assert_hook_set(g->o.failed);
+    c->outer = qn_group_inside;
+    qn_group_inside = g;
 }
 
-void qn_group_call_end(const struct qn_group_call *c)
+void qn_group_call_leave(const struct qn_group_call *c)
 {
     int cancel;
+    qn_group_inside = c->outer;
     (void)qn_assert_hook_set(c->failed);
     (void)pthread_setcancelstate(c->cancel, &cancel);
 }

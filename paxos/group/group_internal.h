@@ -10,6 +10,7 @@
 #include "core/place/commons.h"
 #include "core/qp.h"
 #include "core/rendezvous/rendezvous.h"
+#include "core/wait/backoff.h"
 #include "paxos/driver/driver.h"
 #include "paxos/feed/feed.h"
 #include "paxos/group/dialogue.h"
@@ -101,7 +102,8 @@ struct qn_group {
     bool armed;            /* the last turn said so */
     bool kicked;           /* and something was asked since */
     bool turning, applying;
-    uint32_t busy_turns; /* since the descriptors were looked at */
+    uint32_t busy_turns;       /* since the descriptors were looked at */
+    struct qn_backoff backoff; /* before it arms */
 
     enum qn_group_step step;
     int err;
@@ -182,11 +184,31 @@ void qn_group_part(struct qn_group *g);
 
 /** What a call sets in its thread, and gives back. */
 struct qn_group_call {
+    bool nested;                  /* in one of the same group: all is set */
+    const struct qn_group *outer; /* the call of another one; NULL */
     int cancel;
     struct qn_assert_hook failed;
 };
-void qn_group_call_begin(const struct qn_group *g, struct qn_group_call *c);
-void qn_group_call_end(const struct qn_group_call *c);
+/** The group whose call the thread is in, the innermost one; NULL. */
+extern _Thread_local const struct qn_group *qn_group_inside;
+void qn_group_call_enter(const struct qn_group *g, struct qn_group_call *c);
+void qn_group_call_leave(const struct qn_group_call *c);
+
+static inline void qn_group_call_begin(const struct qn_group *g,
+                                       struct qn_group_call *c)
+{
+    c->nested = qn_group_inside == g;
+    if (!c->nested) {
+        qn_group_call_enter(g, c);
+    }
+}
+
+static inline void qn_group_call_end(const struct qn_group_call *c)
+{
+    if (!c->nested) {
+        qn_group_call_leave(c);
+    }
+}
 
 /** @return QN_OK; QN_ENOMEM: the process has too many keys of threads. */
 int qn_group_threads_init(void);
@@ -287,8 +309,9 @@ qn_time_t qn_group_deadline(uint64_t timeout);
 /** Give orders to the driver, and tell of their ends. Not inside its turn.
  *  @return when to come again, unless the driver says so before. */
 qn_time_t qn_group_change_turn(struct qn_group *g, qn_time_t now);
-/** The driver has an outcome that was not taken yet. */
-bool qn_group_change_told(const struct qn_group *g);
+/** The driver has an outcome that was not taken yet, or was not given an order
+ *  that may be given. */
+bool qn_group_change_due(const struct qn_group *g, qn_time_t now);
 /** This process is no member any more. @param removed  Because its seat has
  *  lost its vote. */
 void qn_group_change_end(struct qn_group *g, bool removed);

@@ -108,8 +108,10 @@ qn_time_t qn_group_links_turn(struct qn_group *g, qn_time_t now)
         g->deaf_until = 0;
     }
     qn_time_t at = g->deaf_until != 0 ? g->deaf_until : QN_TIME_NEVER;
-    for (uint32_t i = 0; g->links > 0 && i < QN_GROUP_LINKS_MAX; i++) {
+    uint32_t left = g->links;
+    for (uint32_t i = 0; left > 0 && i < QN_GROUP_LINKS_MAX; i++) {
         struct qn_group_link *l = &g->link[i];
+        left -= l->fd >= 0;
         const bool waits =
             l->waits || (g->step != QN_STEP_RUN && l->node < QN_NODES_MAX);
         if (l->fd < 0 || waits) {

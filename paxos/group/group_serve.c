@@ -281,14 +281,17 @@ qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now)
     g->applying = true;
     qn_time_t at = qn_member_turn_begin(g->member, now);
     barriers_look(g);
-    (void)qn_driver_turn(g->driver, now, qn_clock_wall_ms());
+    if (qn_driver_turn(g->driver, now, qn_clock_wall_ms())) {
+        qn_backoff_reset(&g->backoff);
+    }
     g->applying = false;
     barriers_end(g);
     serve_when_reached(g);
-    qn_waits_deliver(&g->proposals, now);
-    qn_waits_deliver(&g->barriers, now);
     at = QN_MIN(at, qn_group_change_turn(g, now));
     const bool removed = qn_driver_removed(g->driver);
+    qn_waits_deliver(&g->barriers, now);
+    /* Last, so that what these propose leaves soonest. */
+    qn_waits_deliver(&g->proposals, now);
     g->applying = true; /* what the flush decides it may apply */
     (void)qn_driver_flush(g->driver, now);
     if (removed) { /* its record was written, if it was to be */
@@ -307,7 +310,7 @@ qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now)
     at = QN_MIN(at, qn_driver_deadline(g->driver));
     at = QN_MIN(at, qn_waits_next(&g->proposals));
     at = QN_MIN(at, qn_waits_next(&g->barriers));
-    const bool again = g->barriers_new != 0 || qn_group_change_told(g) ||
+    const bool again = g->barriers_new != 0 || qn_group_change_due(g, now) ||
                        qn_driver_removed(g->driver);
     return again ? now : at;
 }

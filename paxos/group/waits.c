@@ -10,21 +10,26 @@
 
 static struct qn_wait *at(const struct qn_waits *w, uint64_t i)
 {
-    return &w->ring[i % w->max];
+    return &w->ring[i & w->mask];
 }
 
 int qn_waits_init(struct qn_waits *w, uint32_t max, size_t bytes_max, int late,
                   const struct qn_alloc *alloc)
 {
     const struct qn_alloc *a = qn_alloc_or_malloc(alloc);
-    struct qn_wait *ring = qn_alloc_zeroed(a, max * sizeof *ring);
     QN_ASSERT(max >= 1);
+    uint64_t slots = 1;
+    while (slots < max) {
+        slots *= 2;
+    }
+    struct qn_wait *ring = qn_alloc_zeroed(a, slots * sizeof *ring);
     if (ring == NULL) {
         return QN_ENOMEM;
     }
     *w = (struct qn_waits){.ring = ring,
                            .alloc = a,
                            .max = max,
+                           .mask = slots - 1,
                            .bytes_max = bytes_max,
                            .late = late,
                            .next = QN_TIME_NEVER};
@@ -37,13 +42,6 @@ void qn_waits_fini(struct qn_waits *w)
         qn_alloc_free(w->alloc, w->ring);
     }
     *w = (struct qn_waits){0};
-}
-
-bool qn_waits_room(const struct qn_waits *w, size_t bytes)
-{
-    return w->tail - w->head < w->max &&
-           (w->bytes == 0 ||
-            (bytes <= w->bytes_max && w->bytes <= w->bytes_max - bytes));
 }
 
 void qn_waits_add(struct qn_waits *w, const struct qn_wait *like)
@@ -114,9 +112,4 @@ void qn_waits_deliver(struct qn_waits *w, qn_time_t now)
     if (w->next <= now) {
         expire(w, now);
     }
-}
-
-bool qn_waits_given_up(const struct qn_waits *w)
-{
-    return w->open != w->tail && at(w, w->open)->done == NULL;
 }

@@ -43,8 +43,9 @@ struct qn_wait {
 };
 
 struct qn_waits {
-    struct qn_wait *ring; /* [max], owned */
+    struct qn_wait *ring; /* [a power of two, >= max], owned */
     uint32_t max;
+    uint64_t mask; /* of an index in it */
     uint64_t head, open, tail;
     const struct qn_alloc *alloc;
     size_t bytes, bytes_max; /* kept; of all that have no end */
@@ -63,7 +64,12 @@ int qn_waits_init(struct qn_waits *w, uint32_t max, size_t bytes_max, int late,
 void qn_waits_fini(struct qn_waits *w);
 
 /** One more of `bytes` bytes fits. If nothing else waits, one of any size. */
-bool qn_waits_room(const struct qn_waits *w, size_t bytes);
+static inline bool qn_waits_room(const struct qn_waits *w, size_t bytes)
+{
+    return w->tail - w->head < w->max &&
+           (w->bytes == 0 ||
+            (bytes <= w->bytes_max && w->bytes <= w->bytes_max - bytes));
+}
 
 /** There is room, and `number` is not below that of the last one. */
 void qn_waits_add(struct qn_waits *w, const struct qn_wait *like);
@@ -89,7 +95,10 @@ static inline qn_time_t qn_waits_next(const struct qn_waits *w)
 }
 
 /** The oldest that is open was given up. */
-bool qn_waits_given_up(const struct qn_waits *w);
+static inline bool qn_waits_given_up(const struct qn_waits *w)
+{
+    return w->open != w->tail && w->ring[w->open & w->mask].done == NULL;
+}
 
 /** How many are open. */
 static inline uint64_t qn_waits_open(const struct qn_waits *w)

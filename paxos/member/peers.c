@@ -50,6 +50,7 @@ void qn_peers_add(struct qn_peers *p, struct qn_mapped_peer *peer)
     QN_ASSERT(p->direct[peer->node] == NULL);
     QN_ASSERT(p->tree[peer->node] == NULL);
     p->present[peer->node] = peer;
+    p->mask |= UINT64_C(1) << peer->node;
     p->incarnation[peer->node] = peer->incarnation;
 }
 
@@ -122,6 +123,7 @@ static struct qn_mapped_peer *remove_present(struct qn_peers *p, qn_node_t node)
     QN_ASSERT(peer->incarnation == p->incarnation[node]);
     qn_peers_close_queuepairs(p, node);
     p->present[node] = NULL;
+    p->mask &= ~(UINT64_C(1) << node);
     return peer;
 }
 
@@ -154,15 +156,6 @@ void qn_peers_sweep(struct qn_peers *p,
     }
 }
 
-uint64_t qn_peers_present(const struct qn_peers *p)
-{
-    uint64_t mask = 0;
-    for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
-        mask |= (uint64_t)(p->present[i] != NULL) << i;
-    }
-    return mask;
-}
-
 void qn_peers_fini(struct qn_peers *p)
 {
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
@@ -170,6 +163,7 @@ void qn_peers_fini(struct qn_peers *p)
         qn_peer_destroy(p->present[i]);
         p->present[i] = NULL;
     }
+    p->mask = 0;
     while (p->retained != NULL) {
         struct qn_mapped_peer *peer = p->retained;
         p->retained = peer->next;

@@ -50,6 +50,7 @@ struct qn_peers_past {
 
 struct qn_peers {
     struct qn_mapped_peer *present[QN_NODES_MAX]; /* NULL: absent, or `self` */
+    uint64_t mask;                      /* of the nodes with a present one */
     uint64_t incarnation[QN_NODES_MAX]; /* the present or last known one */
     struct qn_mapped_peer *retained;    /* dead, still mapped */
     struct qn_doorbell_handle doorbell[QN_NODES_MAX];
@@ -94,8 +95,11 @@ void qn_peers_sweep(struct qn_peers *p,
                                    const struct qn_mapped_peer *peer),
                     const void *ctx);
 
-/** @return mask of nodes with a present peer. O(nodes). */
-uint64_t qn_peers_present(const struct qn_peers *p);
+/** @return mask of nodes with a present peer. */
+static inline uint64_t qn_peers_present(const struct qn_peers *p)
+{
+    return p->mask;
+}
 
 /** Close and free all. */
 void qn_peers_fini(struct qn_peers *p);

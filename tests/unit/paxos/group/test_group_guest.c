@@ -229,6 +229,79 @@ CASE(a_failed_assertion_is_told_to_the_hook_of_its_group, .exit_code = 7)
     host_propose(&h[0]);
 }
 
+/* Of one of two groups: its memory is asked for inside of its calls only. */
+struct looker {
+    struct qn_alloc alloc;
+    const struct host *own; /* whose hook is to be set; NULL: it looks not */
+    int looks, wrong;
+};
+
+static void *look_and_resize(void *ctx, void *p, size_t bytes)
+{
+    struct looker *l = ctx;
+    if (l->own != NULL) {
+        const struct qn_assert_hook none = {0};
+        const struct qn_assert_hook set = qn_assert_hook_set(none);
+        (void)qn_assert_hook_set(set);
+        l->looks++;
+        l->wrong += set.ctx != l->own;
+    }
+    return qn_alloc_malloc.resize(NULL, p, bytes);
+}
+
+static const uint8_t many[1500]; /* of a command: no pool keeps its block */
+static struct host outer, inner;
+
+static void propose_many(struct host *h, qn_group_done *done)
+{
+    cr_assert_eq(qn_group_propose(h->group, many, sizeof many, LONG, done, h),
+                 QN_OK);
+}
+
+/* Inside of both. */
+static void inner_done(void *ctx, int err, uint64_t result)
+{
+    on_done(ctx, err, result);
+    propose_many(&outer, on_done);
+}
+
+static void outer_done(void *ctx, int err, uint64_t result)
+{
+    on_done(ctx, err, result);
+    propose_many(&outer, on_done);
+    propose_many(&inner, inner_done);
+    while (inner.told == 0) {
+        cr_assert_geq(qn_group_turn(inner.group), 0);
+    }
+}
+
+CASE(each_of_two_groups_has_its_hook_inside_of_the_other_one)
+{
+    char other[256];
+    struct host *h[2] = {&outer, &inner};
+    struct looker l[2];
+    snprintf(other, sizeof other, "%s-2", w.opts.name);
+    for (int i = 0; i < 2; i++) {
+        *h[i] = (struct host){0};
+        l[i] = (struct looker){.alloc = {look_and_resize, &l[i]}};
+        w.opts.alloc = &l[i].alloc;
+        w.opts.failed = (struct qn_assert_hook){say_and_exit, h[i]};
+        cr_assert_eq(host_join(h[i], i == 0 ? w.opts.name : other), QN_OK);
+        cr_assert_eq(host_serve(h[i]), QN_OK);
+        l[i].own = h[i];
+    }
+    unlink(other);
+    propose_many(&outer, outer_done);
+    while (outer.told < 3) {
+        cr_assert_geq(qn_group_turn(outer.group), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        cr_expect_geq(l[i].looks, i == 0 ? 3 : 1);
+        cr_expect_eq(l[i].wrong, 0);
+        qn_group_leave(h[i]->group);
+    }
+}
+
 CASE(one_thread_is_a_member_of_two_groups)
 {
     char other[256];
@@ -269,6 +342,28 @@ CASE(by_the_list_of_robust_mutexes_it_is_a_member_of_one)
     cr_expect_eq(host_serve(&h[1]), QN_OK, "the list was given back");
     qn_group_leave(h[1].group);
     unlink(other);
+}
+
+/* ---- the core ------------------------------------------------------------ */
+
+/* Whatever it does, and whatever it was asked, ends the rest of its time. */
+CASE(a_member_with_its_core_rests_only_when_its_time_is_over)
+{
+    struct host h = {0};
+    for (int i = 0; i < 2; i++) {
+        const bool long_time = i == 0;
+        w.opts.spin_ns = long_time ? LONG * 1000 : 1;
+        cr_assert_eq(host_join(&h, w.opts.name), QN_OK);
+        cr_assert_eq(host_serve(&h), QN_OK);
+        host_propose(&h);
+        int turns = 0, said = QN_GROUP_AGAIN;
+        while (said == QN_GROUP_AGAIN && turns < 10000) {
+            said = qn_group_turn(h.group);
+            turns++;
+        }
+        cr_expect_eq(said, long_time ? QN_GROUP_AGAIN : QN_GROUP_ARMED);
+        qn_group_leave(h.group);
+    }
 }
 
 /* ---- memory -------------------------------------------------------------- */
