@@ -62,7 +62,7 @@ static struct member {
     uint64_t results; /* of the own apply, not told yet: what they must be */
     uint64_t expected[1 << 16];
     uint64_t told;
-    bool reads_nothing;
+    bool reads_nothing, reads_no_feed;
     struct group_world_shared *shared;
     struct group_world_kept *kept; /* in it */
     bool subscribed;
@@ -71,6 +71,7 @@ static struct member {
     uint64_t fail_left; /* ... so often more */
     int kept_before;    /* by exec */
     bool stays;         /* after it has left */
+    struct group_faults faults;
 } me;
 
 static int on_apply(void *ctx, const struct qn_group_command *c,
@@ -258,7 +259,8 @@ static void follow(struct member *m)
 {
     struct qn_feed_record r;
     struct qn_feed_status s;
-    if (m->shared == NULL || (!m->subscribed && subscribe(m) != QN_OK)) {
+    if (m->shared == NULL || (!m->subscribed && subscribe(m) != QN_OK) ||
+        m->reads_no_feed) {
         return;
     }
     int err = QN_OK;
@@ -489,11 +491,25 @@ static void limit_of(pid_t pid, uint32_t spare)
     QN_ASSERT(prlimit(pid, RLIMIT_NOFILE, &limit, NULL) == 0);
 }
 
+/* What is refused memory has left nothing, and comes again when there is some.
+ */
+static void join(struct member *m, const struct qn_group_opts *o)
+{
+    int err = qn_group_join(&m->group, o);
+    while (err == QN_ENOMEM && m->faults.plan != NULL) {
+        QN_ASSERT(m->faults.plan->blocks == 0);
+        m->faults.plan->at = 0;
+        err = qn_group_join(&m->group, o);
+    }
+    QN_ASSERT(err == QN_OK);
+}
+
 static void process_run(const struct group_world *w, uint32_t i, int control)
 {
     struct qn_group_opts o = w->opts;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     me.reads_nothing = w->reads_nothing;
+    me.reads_no_feed = w->reads_no_feed;
     if (w->no_pidfd) {
         forbid_pidfd();
     }
@@ -513,7 +529,10 @@ static void process_run(const struct group_world *w, uint32_t i, int control)
                                           .abandon = on_abandon,
                                           .ctx = &me};
     me.kept_before = open_after_exec();
-    QN_ASSERT(qn_group_join(&me.group, &o) == QN_OK);
+    if (w->faults != NULL) {
+        group_faults_begin(&me.faults, &w->faults[i], &o);
+    }
+    join(&me, &o);
     if (w->spare > 0) {
         limit_of(getpid(), w->spare - 1);
     }
@@ -559,6 +578,14 @@ void group_world_follow(struct group_world *w, const struct qn_feed_opts *o)
     cr_assert_neq(w->shared, MAP_FAILED);
 }
 
+void group_world_faults(struct group_world *w)
+{
+    const size_t bytes = GROUP_WORLD_MAX * sizeof *w->faults;
+    w->faults = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq(w->faults, MAP_FAILED);
+}
+
 void group_world_end(struct group_world *w)
 {
     for (uint32_t i = 0; i < GROUP_WORLD_MAX; i++) {
@@ -571,6 +598,9 @@ void group_world_end(struct group_world *w)
     }
     if (w->shared != NULL) {
         munmap(w->shared, sizeof *w->shared);
+    }
+    if (w->faults != NULL) {
+        munmap(w->faults, GROUP_WORLD_MAX * sizeof *w->faults);
     }
     unlink(name);
     rmdir(folder);
@@ -599,17 +629,20 @@ void group_world_start(struct group_world *w, uint32_t i)
     p->control = ends[0];
 }
 
-static void gone(struct group_world_process *p)
+/* @return how it has ended, as waitpid says it. */
+static int gone(struct group_world_process *p)
 {
-    cr_assert_eq(waitpid(p->pid, NULL, 0), p->pid);
+    int how;
+    cr_assert_eq(waitpid(p->pid, &how, 0), p->pid);
     close(p->control);
     p->pid = 0;
+    return how;
 }
 
 void group_world_kill(struct group_world *w, uint32_t i)
 {
     kill(w->process[i].pid, SIGKILL);
-    gone(&w->process[i]);
+    (void)gone(&w->process[i]);
 }
 
 static void order(struct group_world *w, uint32_t i, const struct order *o)
@@ -621,7 +654,7 @@ static void order(struct group_world *w, uint32_t i, const struct order *o)
 void group_world_leave(struct group_world *w, uint32_t i)
 {
     order(w, i, &(struct order){.kind = ORDER_LEAVE});
-    gone(&w->process[i]);
+    cr_expect_eq(gone(&w->process[i]), 0);
 }
 
 void group_world_part(struct group_world *w, uint32_t i)

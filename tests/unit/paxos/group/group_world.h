@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "paxos/group/group_feed.h"
+#include "tests/unit/paxos/group/group_faults.h"
 
 enum { GROUP_WORLD_MAX = 12 };
 
@@ -84,6 +85,9 @@ struct group_world {
                                 has locked its own, which is robust, before it
                                 joins; NULL: none has */
     struct group_world_shared *shared; /* NULL: nothing subscribes */
+    bool reads_no_feed;                /* subscribers never read */
+    struct group_fault_plan *faults;   /* [GROUP_WORLD_MAX], of each process;
+                                          NULL: nothing fails */
     uint32_t spare; /* descriptors that a process may open once it has begun to
                        join, and 1; 0: as many as it wants */
     struct group_world_process process[GROUP_WORLD_MAX];
@@ -95,6 +99,8 @@ void group_world_begin(struct group_world *w, uint32_t members);
 void group_world_robust(struct group_world *w);
 /** Each process follows its feed; before the first one starts. */
 void group_world_follow(struct group_world *w, const struct qn_feed_opts *o);
+/** Processes that start have faults, as w->faults says; it is zeroed. */
+void group_world_faults(struct group_world *w);
 /** All processes are killed, and the folder is removed. */
 void group_world_end(struct group_world *w);
 
@@ -104,7 +110,7 @@ void group_world_start(struct group_world *w, uint32_t i);
 void group_world_found(struct group_world *w, uint32_t i);
 /** SIGKILL, and wait for its end. */
 void group_world_kill(struct group_world *w, uint32_t i);
-/** It leaves, and ends. */
+/** It leaves, and ends well. */
 void group_world_leave(struct group_world *w, uint32_t i);
 /** It leaves, and its process stays until it is killed. */
 void group_world_part(struct group_world *w, uint32_t i);
