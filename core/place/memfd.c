@@ -1,6 +1,7 @@
 #include "core/place/memfd_internal.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -38,9 +39,15 @@ int qn_memfd_open(const char *name, size_t bytes)
 int qn_memfd_fill(int fd, size_t from, size_t bytes)
 {
     int err;
-    do { /* a signal makes it start over */
+    sigset_t all, before;
+    sigfillset(&all);
+    /* A signal makes it start over (Linux before 6.9): one that comes often
+     * would do so for ever. */
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
+    do {
         err = posix_fallocate(fd, (off_t)from, (off_t)bytes);
     } while (err == EINTR);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     /* ENOSPC, ENOMEM and EFBIG (a file size limit) are all the same news. */
     return err == 0 ? QN_OK : QN_ENOMEM;
 }
