@@ -41,7 +41,8 @@
  * thread be cancelled inside. When it ends (by returning, pthread_exit or
  * cancellation) without leaving, the member ends; any other thread may leave
  * then. In a forked child each call returns QN_EPERM, and leave does nothing;
- * what the members share is not mapped there.
+ * what the members share is not mapped there, but for what was just being
+ * mapped if another thread has forked.
  *
  * What callbacks may call: `apply` and those of snapshots nothing of the group;
  * `done` may propose, ask for barriers, changes and for the status; `changed`

@@ -24,7 +24,8 @@ class Member:
     def __init__(self, world, index, command):
         self.world, self.index = world, index
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, bufsize=0)
+                                        stdout=subprocess.PIPE,
+                                        stderr=world.errors, bufsize=0)
         self.to, self.by = self.process.stdin, self.process.stdout
         os.set_blocking(self.to.fileno(), False)
         os.set_blocking(self.by.fileno(), False)
@@ -105,6 +106,7 @@ class World:
         self.folder = tempfile.mkdtemp(prefix="quoin-store-")
         self.command = [program, self.folder + "/name", str(members),
                         str(log_mib)]
+        self.errors = None  # where members say what is wrong
         self.selector = selectors.DefaultSelector()
         self.timers, self.order = [], itertools.count()
         self.member, self.past = {}, []
