@@ -16,6 +16,7 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/place/liveness.h"
 #include "core/rendezvous/fd_message.h"
 #include "paxos/group/group_internal.h"
 
@@ -286,6 +287,16 @@ static void on_hello(struct qn_group *g, struct qn_group_link *l,
     (void)qn_group_link_say(g, l, &m, fds, 1 + g->layout.nodes);
 }
 
+/* It began its liveness word before any process was told of it. A later one of
+ * its seat would end it here. */
+static bool has_begun(const struct qn_group *g, const struct qn_member_peer *p)
+{
+    uint64_t last;
+    pid_t tid;
+    (void)qn_liveness_incarnation(g->commons, p->node, &last, &tid);
+    return p->incarnation <= last;
+}
+
 /* Of an introduction, and of what a member tells a guest. `fd` is taken. */
 static void on_peer(struct qn_group *g, struct qn_group_link *l,
                     const struct qn_dialogue_msg *m, int fd)
@@ -294,7 +305,8 @@ static void on_peer(struct qn_group *g, struct qn_group_link *l,
                                      .incarnation = m->peer.incarnation,
                                      .pid = (int)m->peer.pid,
                                      .fd = fd};
-    int err = p.node < g->layout.nodes ? QN_OK : QN_ECORRUPT;
+    int err =
+        p.node < g->layout.nodes && has_begun(g, &p) ? QN_OK : QN_ECORRUPT;
     if (err != QN_OK) {
         close(fd);
     } else {

@@ -15,6 +15,7 @@
 
 #include "core/base/bits.h"
 #include "core/place/liveness.h"
+#include "core/rendezvous/fd_message.h"
 #include "paxos/group/group_internal.h"
 #include "tests/support/fds.h"
 #include "tests/support/test.h"
@@ -567,6 +568,46 @@ CASE(connections_that_say_nothing_keep_no_guest_out_for_long)
     for (uint32_t i = 0; i <= QN_GROUP_LINKS_MAX; i++) {
         close(fd[i]);
     }
+    qn_rendezvous_close(r);
+}
+
+static void expect_damaged(int fd)
+{
+    uint8_t bytes[QN_DIALOGUE_BYTES];
+    struct qn_fd_message in = {.bytes = bytes, .cap = sizeof bytes};
+    struct qn_dialogue_msg m;
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    cr_assert_eq(poll(&p, 1, -1), 1);
+    cr_assert_eq(qn_fd_message_recv(fd, &in, 0, false), QN_OK);
+    cr_assert_eq(qn_dialogue_decode((struct qn_slice){bytes, in.len}, 0, &m),
+                 QN_OK);
+    cr_expect_eq(m.kind, QN_DIALOGUE_REFUSE);
+    cr_expect_eq(m.refuse.err, QN_ECORRUPT);
+}
+
+/* A damaged process introduces itself as the successor of a member that lives.
+ */
+CASE(an_incarnation_that_never_began_ends_no_member)
+{
+    struct qn_rendezvous *r;
+    qn_node_t seat;
+    int fd;
+    uint8_t bytes[QN_DIALOGUE_BYTES];
+    start_all(3);
+    cr_assert_eq(qn_rendezvous_open(&r, w.opts.name), QN_OK);
+    while (qn_rendezvous_enter(r, 0, &seat, &fd) != QN_OK) {
+        (void)group_world_report(&w, 0); /* it takes a turn and accepts */
+    }
+    const struct qn_dialogue_msg m = {
+        .kind = QN_DIALOGUE_PEER,
+        .peer = {.node = (seat + 1) % 3, .incarnation = 1000}};
+    qn_dialogue_encode(&m, bytes);
+    cr_assert_eq(
+        qn_fd_message_send(fd, (struct qn_slice){bytes, sizeof bytes}, &fd, 1),
+        QN_OK);
+    expect_damaged(fd);
+    cr_expect_eq(group_world_report(&w, at_seat(seat)).status.members, 7);
+    close(fd);
     qn_rendezvous_close(r);
 }
 
