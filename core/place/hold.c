@@ -1,5 +1,5 @@
 /*
- * Record locks on the commons (hold.h).
+ * Record locks of processes (hold.h).
  *
  * Why not locks of open descriptions (F_OFD_SETLK): a replica's descriptor of
  * the commons is its supervisor's, inherited, so all of them would be one
@@ -61,24 +61,24 @@ static bool is_taken(const struct qn_node_hold *l)
     return h != NULL;
 }
 
-int qn_hold_take(struct qn_node_hold *h, int commons_fd, qn_node_t node,
+int qn_hold_take(struct qn_node_hold *h, int hold_fd, qn_node_t node,
                  uint64_t incarnation)
 {
     struct stat st;
     QN_ASSERT(node < QN_NODES_MAX);
     QN_ASSERT(incarnation != 0);
     QN_ASSERT(h->process == 0);
-    if (fstat(commons_fd, &st) != 0) {
+    if (fstat(hold_fd, &st) != 0) {
         return QN_EIO;
     }
     const struct qn_node_hold new = {.device = st.st_dev,
                                      .inode = st.st_ino,
-                                     .fd = commons_fd,
+                                     .fd = hold_fd,
                                      .node = node,
                                      .incarnation = incarnation,
                                      .process = getpid()};
     pthread_mutex_lock(&guard);
-    int err = is_taken(&new) ? QN_EBUSY : set(commons_fd, node, F_WRLCK);
+    int err = is_taken(&new) ? QN_EBUSY : set(hold_fd, node, F_WRLCK);
     if (err == QN_OK) {
         *h = new;
         h->next = all;
@@ -111,22 +111,11 @@ void qn_hold_release(struct qn_node_hold *h)
     *h = (struct qn_node_hold){0};
 }
 
-bool qn_hold_look(int commons_fd, qn_node_t node, pid_t *pid)
-{
-    struct flock lock = byte_of(node, F_WRLCK);
-    QN_ASSERT(node < QN_NODES_MAX);
-    if (fcntl(commons_fd, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) {
-        return false;
-    }
-    *pid = lock.l_pid > 0 ? lock.l_pid : 0;
-    return true;
-}
-
 /* The kernel does not tell a process of its own locks. */
-static bool taken_here(int commons_fd, qn_node_t node)
+bool qn_hold_here(int hold_fd, qn_node_t node)
 {
     struct stat st;
-    if (fstat(commons_fd, &st) != 0) {
+    if (fstat(hold_fd, &st) != 0) {
         return true;
     }
     const struct qn_node_hold l = {.device = st.st_dev,
@@ -139,16 +128,27 @@ static bool taken_here(int commons_fd, qn_node_t node)
     return here;
 }
 
-bool qn_hold_taken(int commons_fd, qn_node_t node)
+bool qn_hold_look(int hold_fd, qn_node_t node, pid_t *pid)
 {
     struct flock lock = byte_of(node, F_WRLCK);
     QN_ASSERT(node < QN_NODES_MAX);
-    return fcntl(commons_fd, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK ||
-           taken_here(commons_fd, node);
+    if (fcntl(hold_fd, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) {
+        return false;
+    }
+    *pid = lock.l_pid > 0 ? lock.l_pid : 0;
+    return true;
 }
 
-bool qn_hold_by(int commons_fd, qn_node_t node, pid_t pid)
+bool qn_hold_taken(int hold_fd, qn_node_t node)
+{
+    struct flock lock = byte_of(node, F_WRLCK);
+    QN_ASSERT(node < QN_NODES_MAX);
+    return fcntl(hold_fd, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK ||
+           qn_hold_here(hold_fd, node);
+}
+
+bool qn_hold_by(int hold_fd, qn_node_t node, pid_t pid)
 {
     pid_t holder;
-    return pid > 0 && qn_hold_look(commons_fd, node, &holder) && holder == pid;
+    return pid > 0 && qn_hold_look(hold_fd, node, &holder) && holder == pid;
 }

@@ -241,14 +241,14 @@ static void mark_end(struct qn_commons *c, qn_node_t node, uint64_t inc,
     }
 }
 
-enum qn_liveness qn_liveness_look(struct qn_commons *c, int commons_fd,
+enum qn_liveness qn_liveness_look(struct qn_commons *c, int hold_fd,
                                   qn_node_t node, uint64_t inc)
 {
     uint64_t word;
     if (!is_held(c, node, inc, &word)) {
         return qn_liveness_check(c, node, inc);
     }
-    if (qn_hold_taken(commons_fd, node)) {
+    if (qn_hold_taken(hold_fd, node)) {
         return QN_LIVENESS_ALIVE;
     }
     mark_end(c, node, inc, word);

@@ -123,8 +123,8 @@ bool qn_liveness_is_held(const struct qn_commons *c, qn_node_t node,
 
 /** As qn_liveness_check; of one that is held the kernel is asked, and its end
  *  is marked for all. A few system calls; the thread of the handle.
- *  @param commons_fd  Of `c`, borrowed. */
-enum qn_liveness qn_liveness_look(struct qn_commons *c, int commons_fd,
+ *  @param hold_fd  Where it is held (hold.h), borrowed. */
+enum qn_liveness qn_liveness_look(struct qn_commons *c, int hold_fd,
                                   qn_node_t node, uint64_t inc);
 
 #endif

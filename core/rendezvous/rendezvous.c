@@ -1,26 +1,37 @@
 /*
- * A rendezvous (rendezvous.h).
+ * A rendezvous (rendezvous.h): locks of one file, of which only the places
+ * count. What is locked says all, and ends with the process that has locked it.
  *
- *     file   0 .. 15        magic and version
- *            16 .. 23       group: a random number
- *            24 + 8 * seat  token of the seat, or of one that had it before
- *     locks  byte `seat`    by the process that has it
- *            byte ENTRY     by the process that founds, or takes a seat
+ *     byte node < QN_NODES_MAX  of the layer above (qn_rendezvous_locks)
+ *     byte ENTRY                by the process that founds, or takes a seat
+ *     GROUP + group             shared, by all members of one group
+ *     SEATS + seat * SPAN + token  by the process that has that seat
  *
- * All seats are taken by the owner of ENTRY, and the founder writes the group
- * while it has it, when no member lives. So the group in the file is that of
- * every living member. A guest reads it before it looks whether the member
- * that it asks lives, and compares when it takes its seat: if it has changed,
- * or no member lives any more, what the guest was told is of a group that has
- * ended.
+ * So a number is told by its place: the kernel names the first byte that is
+ * locked in a range. `group` and `token` are random numbers below SPAN. The
+ * file itself has a magic and a version only; a socket has none.
+ *
+ * All seats are taken by the owner of ENTRY, and the founder draws the group
+ * while it has it, when no member lives. A member locks the group before its
+ * seat, and gives it back before: so a group that is locked is that of every
+ * living member. A guest reads it before it looks whether the member that it
+ * asks lives, and compares when it takes its seat: if it has changed, or no
+ * member lives any more, what the guest was told is of a group that has ended.
  *
  * That no member lives is one question to the kernel about all seats: asked one
  * by one, they might have been taken and left meanwhile.
  *
- * A token is a random number; the socket of a member has the abstract name that
- * is made of it. A member listens, locks its byte, and then writes its token,
- * which only the owner of the lock does. In between a guest finds the token of
- * an earlier member, and no socket or one of another process: it comes again.
+ * The socket of a member has the abstract name that is made of its token. It
+ * listens before it locks its seat.
+ *
+ * The kernel knows processes, and tells none of its own locks. So what the
+ * members of one process have locked is in a list, by `guard`, and what ends
+ * for one of them is given back byte by byte. Their file is opened once: a
+ * second descriptor would end all locks of the process when it is closed.
+ *
+ * Why not locks of open descriptions (F_OFD_SETLK), which know no process: a
+ * child that has inherited the description would hold the seat of its dead
+ * parent.
  *
  * Why not listen at the name itself: an abstract socket lives as long as any
  * process has it open, a child of a dead member for instance, and a socket in a
@@ -28,6 +39,7 @@
  */
 #include "core/rendezvous/rendezvous.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -48,28 +60,45 @@
 #include "core/base/err.h"
 
 #define MAGIC   UINT64_C(0x7a656472656e6f71) /* "qonerdez" */
-#define VERSION UINT64_C(1)
-#define ENTRY   ((off_t)QN_NODES_MAX) /* its byte */
+#define VERSION UINT64_C(2)
 #define NO_SEAT UINT32_MAX
 
-enum { PATH_MAX_BYTES = 256 };
+#define ENTRY ((off_t)QN_NODES_MAX) /* its byte */
+#define SPAN  ((off_t)1 << 40)      /* bytes */
+#define GROUP SPAN
+#define SEATS (2 * SPAN)
+
+static_assert(sizeof(off_t) == 8, "the spans fit");
+
+enum { PATH_MAX_BYTES = 256, FILE_BYTES = 16 };
 
 struct qn_rendezvous {
     struct qn_rendezvous *next; /* of this process */
     dev_t device;
     ino_t inode;
-    int file;
+    int file;       /* that of all of this process at that name; -1 */
+    bool handed;    /* ... or the host's */
     int listener;   /* -1 */
     qn_node_t seat; /* NO_SEAT */
+    off_t token;    /* of the seat */
     bool founds;    /* it has ENTRY */
-    uint64_t group; /* of the member that was asked */
+    off_t group;    /* of the member that was asked; with a seat: its own */
     pid_t owner;    /* the process that has opened it */
 };
 
-/* A second descriptor of a file would end the locks of the first when it is
- * closed. */
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static struct qn_rendezvous *all; /* of this process, by `guard` */
+
+/* By `guard`: the next one of this process at that place, from `r` on. */
+static struct qn_rendezvous *at_place(struct qn_rendezvous *r, dev_t device,
+                                      ino_t inode)
+{
+    while (r != NULL && (r->file < 0 || r->device != device ||
+                         r->inode != inode || r->owner != getpid())) {
+        r = r->next;
+    }
+    return r;
+}
 
 /* ---- the file ------------------------------------------------------------ */
 
@@ -126,18 +155,6 @@ static int error_of(int e)
     }
 }
 
-static void close_all(struct qn_rendezvous *r)
-{
-    if (r->file >= 0) {
-        close(r->file); /* and with it, of the process that opened it, the
-                           locks */
-    }
-    if (r->listener >= 0) {
-        close(r->listener);
-    }
-    r->file = r->listener = -1;
-}
-
 /* What a forked child has inherited would end its own locks when it is closed
  * later. It may have closed it already and have another file under its number.
  * By `guard`. */
@@ -145,7 +162,7 @@ static void close_inherited(void)
 {
     struct stat st;
     for (struct qn_rendezvous *r = all; r != NULL; r = r->next) {
-        if (r->owner == getpid() || r->file < 0) {
+        if (r->owner == getpid() || r->file < 0 || r->handed) {
             continue;
         }
         if (fstat(r->file, &st) == 0 && st.st_dev == r->device &&
@@ -156,30 +173,12 @@ static void close_inherited(void)
     }
 }
 
-/* By `guard`. */
-static bool is_open(dev_t device, ino_t inode)
-{
-    for (const struct qn_rendezvous *r = all; r != NULL; r = r->next) {
-        if (r->file >= 0 && r->device == device && r->inode == inode) {
-            return true;
-        }
-    }
-    return false;
-}
-
-#define GROUP_AT 16
-
-static off_t token_at(qn_node_t seat)
-{
-    return GROUP_AT + 8 + 8 * (off_t)seat;
-}
-
 /* To write beyond the limit would be a signal (SIGXFSZ), which ends a host. */
 static bool may_be_written(void)
 {
     struct rlimit l;
     return getrlimit(RLIMIT_FSIZE, &l) != 0 || l.rlim_cur == RLIM_INFINITY ||
-           l.rlim_cur >= (rlim_t)token_at(QN_NODES_MAX);
+           l.rlim_cur >= (rlim_t)FILE_BYTES;
 }
 
 /* Two that make the file write the same. */
@@ -188,6 +187,7 @@ static int check_file(struct qn_rendezvous *r)
     const uint64_t want[2] = {MAGIC, VERSION};
     uint64_t have[2];
     struct stat st;
+    static_assert(sizeof want == FILE_BYTES, "");
     if (fstat(r->file, &st) != 0) {
         return QN_EIO;
     }
@@ -218,8 +218,13 @@ static int open_file(struct qn_rendezvous *r, const char *path)
 {
     struct stat st;
     close_inherited();
-    if (lstat(path, &st) == 0 && is_open(st.st_dev, st.st_ino)) {
-        return QN_EEXIST;
+    const struct qn_rendezvous *like =
+        lstat(path, &st) == 0 ? at_place(all, st.st_dev, st.st_ino) : NULL;
+    if (like != NULL) {
+        r->device = like->device;
+        r->inode = like->inode;
+        r->file = like->file;
+        return QN_OK;
     }
     r->file = open(
         path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
@@ -234,6 +239,36 @@ static int open_file(struct qn_rendezvous *r, const char *path)
     return err;
 }
 
+/* By `guard`, and out of the list: it is closed with the last one that has
+ * it. */
+static void close_file(const struct qn_rendezvous *r)
+{
+    const struct qn_rendezvous *i = all;
+    while (i != NULL && (i->handed || i->file != r->file)) {
+        i = i->next;
+    }
+    if (i == NULL && r->file >= 0 && !r->handed) {
+        close(r->file);
+    }
+}
+
+static struct qn_rendezvous *make(void)
+{
+    struct qn_rendezvous *r = malloc(sizeof *r);
+    if (r != NULL) {
+        *r = (struct qn_rendezvous){
+            .file = -1, .listener = -1, .seat = NO_SEAT, .owner = getpid()};
+    }
+    return r;
+}
+
+/* By `guard`. */
+static void enlist(struct qn_rendezvous *r)
+{
+    r->next = all;
+    all = r;
+}
+
 int qn_rendezvous_open(struct qn_rendezvous **out, const char *name)
 {
     char path[PATH_MAX_BYTES];
@@ -241,17 +276,14 @@ int qn_rendezvous_open(struct qn_rendezvous **out, const char *name)
     if (err != QN_OK) {
         return err;
     }
-    struct qn_rendezvous *r = malloc(sizeof *r);
+    struct qn_rendezvous *r = make();
     if (r == NULL) {
         return QN_ENOMEM;
     }
-    *r = (struct qn_rendezvous){
-        .listener = -1, .seat = NO_SEAT, .owner = getpid()};
     pthread_mutex_lock(&guard);
     err = open_file(r, path);
     if (err == QN_OK) {
-        r->next = all;
-        all = r;
+        enlist(r);
     }
     pthread_mutex_unlock(&guard);
     if (err != QN_OK) {
@@ -262,20 +294,25 @@ int qn_rendezvous_open(struct qn_rendezvous **out, const char *name)
     return QN_OK;
 }
 
-void qn_rendezvous_close(struct qn_rendezvous *r)
+int qn_rendezvous_open_at(struct qn_rendezvous **out, int socket_fd)
 {
+    struct stat st;
+    if (fstat(socket_fd, &st) != 0 || !S_ISSOCK(st.st_mode)) {
+        return QN_EINVAL;
+    }
+    struct qn_rendezvous *r = make();
     if (r == NULL) {
-        return;
+        return QN_ENOMEM;
     }
+    r->device = st.st_dev;
+    r->inode = st.st_ino;
+    r->file = socket_fd;
+    r->handed = true;
     pthread_mutex_lock(&guard);
-    struct qn_rendezvous **at = &all;
-    while (*at != r) {
-        at = &(*at)->next;
-    }
-    *at = r->next;
-    close_all(r);
+    enlist(r);
     pthread_mutex_unlock(&guard);
-    free(r);
+    *out = r;
+    return QN_OK;
 }
 
 /* ---- locks --------------------------------------------------------------- */
@@ -289,9 +326,9 @@ static struct flock bytes_of(off_t first, off_t count, int type)
 }
 
 /* @return QN_OK; QN_EBUSY: another process has it; QN_EIO. */
-static int lock(const struct qn_rendezvous *r, off_t byte)
+static int lock(const struct qn_rendezvous *r, off_t byte, int type)
 {
-    struct flock l = bytes_of(byte, 1, F_WRLCK);
+    struct flock l = bytes_of(byte, 1, type);
     if (fcntl(r->file, F_SETLK, &l) == 0) {
         return QN_OK;
     }
@@ -304,58 +341,152 @@ static void unlock(const struct qn_rendezvous *r, off_t byte)
     (void)fcntl(r->file, F_SETLK, &l);
 }
 
-/* Another process has one of these seats. @param pid  Filled then; 0: of
- * another pid namespace. */
-static bool is_living(const struct qn_rendezvous *r, qn_node_t first,
-                      uint32_t count, pid_t *pid)
+/* Another process has locked something of that range. @param l  Filled then. */
+static bool locked(const struct qn_rendezvous *r, off_t first, off_t count,
+                   struct flock *l)
 {
-    struct flock l = bytes_of((off_t)first, (off_t)count, F_WRLCK);
-    if (fcntl(r->file, F_GETLK, &l) != 0 || l.l_type == F_UNLCK) {
+    *l = bytes_of(first, count, F_WRLCK);
+    return fcntl(r->file, F_GETLK, l) == 0 && l->l_type != F_UNLCK;
+}
+
+static off_t span_of(qn_node_t seat)
+{
+    return SEATS + (off_t)seat * SPAN;
+}
+
+/* By `guard`, as all below: the one of this process that has that seat, or
+ * any. */
+static const struct qn_rendezvous *seated_here(const struct qn_rendezvous *r,
+                                               qn_node_t seat)
+{
+    const struct qn_rendezvous *i = at_place(all, r->device, r->inode);
+    while (i != NULL &&
+           (i->seat == NO_SEAT || (seat != NO_SEAT && i->seat != seat))) {
+        i = at_place(i->next, r->device, r->inode);
+    }
+    return i;
+}
+
+static bool founds_here(const struct qn_rendezvous *r)
+{
+    const struct qn_rendezvous *i = at_place(all, r->device, r->inode);
+    while (i != NULL && !i->founds) {
+        i = at_place(i->next, r->device, r->inode);
+    }
+    return i != NULL;
+}
+
+/* A process has that seat. @param pid  Filled then; 0: of another pid
+ * namespace. @param token  Likewise. */
+static bool is_living(const struct qn_rendezvous *r, qn_node_t seat, pid_t *pid,
+                      off_t *token)
+{
+    const struct qn_rendezvous *here = seated_here(r, seat);
+    struct flock l;
+    if (here != NULL) {
+        *pid = getpid();
+        *token = here->token;
+        return true;
+    }
+    if (!locked(r, span_of(seat), SPAN, &l)) {
         return false;
     }
     *pid = QN_MAX(l.l_pid, 0);
+    *token = l.l_start - span_of(seat);
     return true;
 }
 
 static bool any_living(const struct qn_rendezvous *r)
 {
-    pid_t pid;
-    return is_living(r, 0, QN_NODES_MAX, &pid);
+    struct flock l;
+    return seated_here(r, NO_SEAT) != NULL ||
+           locked(r, SEATS, QN_NODES_MAX * SPAN, &l);
+}
+
+/* @return false: no member lives, or one is about to end. */
+static bool group_of(const struct qn_rendezvous *r, off_t *group)
+{
+    const struct qn_rendezvous *here = seated_here(r, NO_SEAT);
+    struct flock l;
+    if (here != NULL) {
+        *group = here->group;
+        return true;
+    }
+    if (!locked(r, GROUP, SPAN, &l)) {
+        return false;
+    }
+    *group = l.l_start - GROUP;
+    return true;
 }
 
 uint64_t qn_rendezvous_living(const struct qn_rendezvous *r)
 {
     uint64_t living = 0;
     pid_t pid;
-    if (r->seat != NO_SEAT && r->owner == getpid()) {
-        living |= UINT64_C(1) << r->seat;
-    }
+    off_t token;
+    pthread_mutex_lock(&guard);
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
-        living |= (uint64_t)is_living(r, i, 1, &pid) << i;
+        living |= (uint64_t)is_living(r, i, &pid, &token) << i;
     }
+    pthread_mutex_unlock(&guard);
     return living;
+}
+
+int qn_rendezvous_locks(const struct qn_rendezvous *r)
+{
+    return r->file;
+}
+
+/* Of a founder, or of a member; the group before the seat. */
+static void give_back(struct qn_rendezvous *r)
+{
+    const qn_node_t seat = r->seat;
+    if (r->owner != getpid()) {
+        return;
+    }
+    if (r->founds) {
+        unlock(r, ENTRY);
+    }
+    r->founds = false;
+    r->seat = NO_SEAT;
+    if (seat == NO_SEAT) {
+        return;
+    }
+    if (seated_here(r, NO_SEAT) == NULL) {
+        unlock(r, GROUP + r->group);
+    }
+    unlock(r, span_of(seat) + r->token);
+}
+
+void qn_rendezvous_close(struct qn_rendezvous *r)
+{
+    if (r == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&guard);
+    struct qn_rendezvous **at = &all;
+    while (*at != r) {
+        at = &(*at)->next;
+    }
+    give_back(r);
+    *at = r->next;
+    close_file(r);
+    pthread_mutex_unlock(&guard);
+    if (r->listener >= 0) {
+        close(r->listener);
+    }
+    free(r);
 }
 
 /* ---- sockets ------------------------------------------------------------- */
 
-static socklen_t address_of(uint64_t token, struct sockaddr_un *a)
+static socklen_t address_of(off_t token, struct sockaddr_un *a)
 {
     *a = (struct sockaddr_un){.sun_family = AF_UNIX};
     int len = snprintf(a->sun_path + 1, sizeof a->sun_path - 1,
                        "quoin-rendezvous-%016llx", (unsigned long long)token);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
                        (size_t)len);
-}
-
-/* @return false: there is no such word yet. */
-static bool read_word(const struct qn_rendezvous *r, off_t at, uint64_t *word)
-{
-    return pread(r->file, word, sizeof *word, at) == (ssize_t)sizeof *word;
-}
-
-static bool write_word(const struct qn_rendezvous *r, off_t at, uint64_t word)
-{
-    return pwrite(r->file, &word, sizeof word, at) == (ssize_t)sizeof word;
 }
 
 static int socket_open(void)
@@ -379,14 +510,10 @@ static bool is_of_this_user(int connection, pid_t *pid)
 
 /* @return a connection to the process that has that seat; QN_EAGAIN: it cannot
  *  be had now; QN_EMFILE, QN_EIO. */
-static int connect_to(const struct qn_rendezvous *r, qn_node_t seat, pid_t pid)
+static int connect_to(pid_t pid, off_t token)
 {
     struct sockaddr_un a;
-    uint64_t token;
     pid_t peer;
-    if (!read_word(r, token_at(seat), &token)) {
-        return QN_EAGAIN;
-    }
     int fd = socket_open();
     if (fd < 0) {
         return fd;
@@ -402,17 +529,19 @@ static int connect_to(const struct qn_rendezvous *r, qn_node_t seat, pid_t pid)
 
 /* ---- coming in ----------------------------------------------------------- */
 
+/* A process that founds has no seat yet. */
 static int enter_as_guest(struct qn_rendezvous *r, uint64_t skip,
                           qn_node_t *seat, int *connection)
 {
     int err = QN_EAGAIN;
     pid_t pid;
-    if (!read_word(r, GROUP_AT, &r->group)) {
+    off_t token;
+    if (!group_of(r, &r->group)) {
         return QN_EAGAIN;
     }
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
-        int fd = (skip >> i & 1) == 0 && is_living(r, i, 1, &pid)
-                     ? connect_to(r, i, pid)
+        int fd = (skip >> i & 1) == 0 && is_living(r, i, &pid, &token)
+                     ? connect_to(pid, token)
                      : QN_EAGAIN;
         if (fd >= 0) {
             *seat = i;
@@ -424,15 +553,17 @@ static int enter_as_guest(struct qn_rendezvous *r, uint64_t skip,
     return err;
 }
 
-int qn_rendezvous_enter(struct qn_rendezvous *r, uint64_t skip, qn_node_t *seat,
-                        int *connection)
+/* @return QN_OK; QN_EBUSY; QN_EIO. */
+static int take_entry(const struct qn_rendezvous *r)
 {
-    if (r->owner != getpid()) {
-        return QN_EPERM;
-    }
-    QN_ASSERT(r->seat == NO_SEAT);
+    return founds_here(r) ? QN_EBUSY : lock(r, ENTRY, F_WRLCK);
+}
+
+static int enter(struct qn_rendezvous *r, uint64_t skip, qn_node_t *seat,
+                 int *connection)
+{
     if (!r->founds && !any_living(r)) {
-        int err = lock(r, ENTRY);
+        int err = take_entry(r);
         if (err != QN_OK) {
             return err == QN_EBUSY ? QN_EAGAIN : err;
         }
@@ -448,17 +579,36 @@ int qn_rendezvous_enter(struct qn_rendezvous *r, uint64_t skip, qn_node_t *seat,
     return enter_as_guest(r, skip, seat, connection);
 }
 
-static int random_word(uint64_t *word)
+int qn_rendezvous_enter(struct qn_rendezvous *r, uint64_t skip, qn_node_t *seat,
+                        int *connection)
 {
-    return getrandom(word, sizeof *word, 0) == (ssize_t)sizeof *word ? QN_OK
-                                                                     : QN_EIO;
+    if (r->owner != getpid()) {
+        return QN_EPERM;
+    }
+    QN_ASSERT(r->seat == NO_SEAT);
+    pthread_mutex_lock(&guard);
+    int err = enter(r, skip, seat, connection);
+    pthread_mutex_unlock(&guard);
+    return err;
+}
+
+/* Below SPAN - 1: so no byte of one range is next to one of another, which the
+ * kernel would make one lock. */
+static int random_place(off_t *place)
+{
+    uint64_t word;
+    if (getrandom(&word, sizeof word, 0) != (ssize_t)sizeof word) {
+        return QN_EIO;
+    }
+    *place = (off_t)(word % (uint64_t)(SPAN - 1));
+    return QN_OK;
 }
 
 /* @return a socket that listens at the address of *token, which is filled. */
-static int listen_somewhere(uint64_t *token)
+static int listen_somewhere(off_t *token)
 {
     struct sockaddr_un a;
-    int err = random_word(token);
+    int err = random_place(token);
     int fd = err == QN_OK ? socket_open() : err;
     if (fd < 0) {
         return fd;
@@ -473,51 +623,57 @@ static int listen_somewhere(uint64_t *token)
 }
 
 /* With ENTRY: a new group, or is it still the one that was entered? */
-static int check_group(const struct qn_rendezvous *r)
+static int check_group(struct qn_rendezvous *r)
 {
-    uint64_t group;
+    off_t group;
     if (r->founds) {
-        int err = random_word(&group);
-        return err == QN_OK && !write_word(r, GROUP_AT, group) ? QN_EIO : err;
+        return random_place(&r->group);
     }
-    return any_living(r) && read_word(r, GROUP_AT, &group) && group == r->group
+    return any_living(r) && group_of(r, &group) && group == r->group
                ? QN_OK
                : QN_ESTALE;
+}
+
+/* With ENTRY: nothing of `seat` is locked. */
+static int lock_seat(struct qn_rendezvous *r, qn_node_t seat)
+{
+    int err = lock(r, GROUP + r->group, F_RDLCK);
+    if (err == QN_OK) {
+        err = lock(r, span_of(seat) + r->token, F_WRLCK);
+    }
+    if (err == QN_OK) {
+        r->seat = seat;
+    } else if (seated_here(r, NO_SEAT) == NULL) {
+        unlock(r, GROUP + r->group);
+    }
+    return err;
 }
 
 /* With ENTRY. */
 static int take_seat(struct qn_rendezvous *r, qn_node_t seat)
 {
-    uint64_t token;
+    pid_t pid;
+    off_t token;
     int err = check_group(r);
-    int fd = err == QN_OK ? listen_somewhere(&token) : err;
+    if (err == QN_OK && is_living(r, seat, &pid, &token)) {
+        err = QN_EBUSY;
+    }
+    int fd = err == QN_OK ? listen_somewhere(&r->token) : err;
     if (fd < 0) {
         return fd;
     }
-    err = lock(r, (off_t)seat);
-    if (err == QN_OK && !write_word(r, token_at(seat), token)) {
-        unlock(r, (off_t)seat);
-        err = QN_EIO;
-    }
+    err = lock_seat(r, seat);
     if (err != QN_OK) {
         close(fd);
         return err;
     }
     r->listener = fd;
-    r->seat = seat;
     return QN_OK;
 }
 
-int qn_rendezvous_seat(struct qn_rendezvous *r, qn_node_t seat)
+static int seat_with_entry(struct qn_rendezvous *r, qn_node_t seat)
 {
-    QN_ASSERT(seat < QN_NODES_MAX);
-    if (r->owner != getpid()) {
-        return QN_EPERM;
-    }
-    if (r->seat != NO_SEAT) {
-        return QN_EEXIST;
-    }
-    int err = r->founds ? QN_OK : lock(r, ENTRY);
+    int err = r->founds ? QN_OK : take_entry(r);
     if (err != QN_OK) {
         return err == QN_EBUSY ? QN_EAGAIN : err;
     }
@@ -529,18 +685,37 @@ int qn_rendezvous_seat(struct qn_rendezvous *r, qn_node_t seat)
     return err;
 }
 
-int qn_rendezvous_reach(struct qn_rendezvous *r, qn_node_t seat,
-                        int *connection)
+int qn_rendezvous_seat(struct qn_rendezvous *r, qn_node_t seat)
 {
-    pid_t pid;
     QN_ASSERT(seat < QN_NODES_MAX);
     if (r->owner != getpid()) {
         return QN_EPERM;
     }
-    if (!is_living(r, seat, 1, &pid)) {
+    if (r->seat != NO_SEAT) {
+        return QN_EEXIST;
+    }
+    pthread_mutex_lock(&guard);
+    int err = seat_with_entry(r, seat);
+    pthread_mutex_unlock(&guard);
+    return err;
+}
+
+int qn_rendezvous_reach(struct qn_rendezvous *r, qn_node_t seat,
+                        int *connection)
+{
+    pid_t pid;
+    off_t token;
+    QN_ASSERT(seat < QN_NODES_MAX);
+    if (r->owner != getpid()) {
+        return QN_EPERM;
+    }
+    pthread_mutex_lock(&guard);
+    const bool lives = r->seat != seat && is_living(r, seat, &pid, &token);
+    pthread_mutex_unlock(&guard);
+    if (!lives) {
         return QN_ENOENT;
     }
-    int fd = connect_to(r, seat, pid);
+    int fd = connect_to(pid, token);
     if (fd < 0) {
         return fd;
     }

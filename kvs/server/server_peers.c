@@ -79,6 +79,7 @@ static int member_make(struct qn_server *s)
         .seed = s->seed,
         .born_ms = s->started_wall_ms,
         .commons_fd = b->commons_fd,
+        .hold_fd = b->commons_fd,
         .record_fd = b->record_fd,
         .doorbell_fd = b->doorbell_fd,
         .transport = s->transport,

@@ -149,6 +149,7 @@ static int make(struct seat *s)
                                      .first = true,
                                      .seed = incarnation_of(s->self),
                                      .commons_fd = s->g->commons_fd,
+                                     .hold_fd = s->g->commons_fd,
                                      .record_fd = -1,
                                      .doorbell_fd = s->g->doorbell_fd,
                                      .transport = t->transport,

@@ -3,7 +3,9 @@
 
 /**
  * A replicated service inside a program: processes of one user that meet at a
- * name keep one state, by applying the same commands in the same order.
+ * name keep one state, by applying the same commands in the same order. Several
+ * threads of a process may be members, each for itself: what is said of
+ * processes that join, leave and end goes for them.
  *
  *     qn_group_join          of all that start, the first founds the group
  *     loop:
@@ -33,9 +35,11 @@
  * variable; no SIGPIPE; all descriptors are close-on-exec. The thread that
  * makes the first turn is the member, and its end is the member's end. It may
  * be a member of several groups. (With `robust_list`: of one; and then it must
- * not lock robust mutexes.) A program must not close descriptors that it has
- * not opened (closefrom): the seat is lost by that, and when another process
- * has taken it this one ends (abort).
+ * not lock robust mutexes.) Its process may be a member of one group several
+ * times: threads join each by itself, with a service and a state of its own,
+ * and all end with their process. A program must not close descriptors that it
+ * has not opened (closefrom): seats are lost by that, and when another process
+ * has taken one this one ends (abort).
  *
  * Threads: all calls for one group from one thread. Nothing blocks, nor can the
  * thread be cancelled inside. When it ends (by returning, pthread_exit or
@@ -239,18 +243,17 @@ struct qn_group_needs {
     uint64_t log;         /* private, for the log; */
     uint64_t feed;        /* ... and for the change feed */
     uint64_t mapped;      /* address space in each process */
-    uint32_t descriptors; /* of each process with all seats taken, while no
-                             process joins */
+    uint32_t descriptors; /* of each member with all seats taken, while no
+                             other one joins */
 };
 
 /**
  * Begin to join the group at a name, or to found it. The turns do the work.
  *
  * @param out  Filled; leave it.
- * @return QN_OK; QN_EINVAL: an option is out of range; QN_EEXIST: this process
- *         is at that name already; QN_EPERM: the name is of another user;
- *         QN_ECORRUPT: it is none, or of another version; QN_ENOENT: no such
- *         folder; QN_ENOSYS: the kernel has no MADV_WIPEONFORK; QN_EMFILE;
+ * @return QN_OK; QN_EINVAL: an option is out of range; QN_EPERM: the name is of
+ * another user; QN_ECORRUPT: it is none, or of another version; QN_ENOENT: no
+ * such folder; QN_ENOSYS: the kernel has no MADV_WIPEONFORK; QN_EMFILE;
  *         QN_ENOMEM; QN_EIO.
  */
 int qn_group_join(struct qn_group **out, const struct qn_group_opts *o);

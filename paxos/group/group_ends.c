@@ -11,7 +11,8 @@
  *
  * What it does not show: that a member has left, or its thread has ended, or
  * its process has called exec. The first two ring the doorbells of the others,
- * which look at all peers then. The third is seen when something is under way.
+ * which look at all peers then: so nothing is watched of a member of this very
+ * process. The third is seen when something is under way.
  *
  * Where there is no such descriptor (an old kernel, another pid namespace, a
  * filter, too many descriptors) the kernel is asked each LOOK.
@@ -32,11 +33,12 @@
 static int open_holder(const struct qn_group *g, qn_node_t node)
 {
     pid_t pid;
-    if (!qn_hold_look(g->commons_fd, node, &pid) || pid == 0) {
+    const int hold_fd = qn_rendezvous_locks(g->rendezvous);
+    if (!qn_hold_look(hold_fd, node, &pid) || pid == 0) {
         return -1;
     }
     int fd = qn_process_open(pid);
-    if (fd >= 0 && !qn_hold_by(g->commons_fd, node, pid)) {
+    if (fd >= 0 && !qn_hold_by(hold_fd, node, pid)) {
         close(fd);
         return -1;
     }
@@ -52,6 +54,9 @@ void qn_group_ends_forget(struct qn_group *g, qn_node_t node)
 void qn_group_ends_watch(struct qn_group *g, qn_node_t node)
 {
     qn_group_ends_forget(g, node);
+    if (qn_hold_here(qn_rendezvous_locks(g->rendezvous), node)) {
+        return; /* a thread of this process */
+    }
     int fd = open_holder(g, node);
     if (fd >= 0 && qn_group_watch(g, fd, QN_WATCH_ENDS + node) != QN_OK) {
         close(fd);

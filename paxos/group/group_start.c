@@ -93,6 +93,7 @@ int qn_group_member_make(struct qn_group *g)
         .seed = g->incarnation ^ qn_clock_now(),
         .born_ms = qn_clock_wall_ms(),
         .commons_fd = g->commons_fd,
+        .hold_fd = qn_rendezvous_locks(g->rendezvous),
         .record_fd = -1,
         .doorbell_fd = g->doorbell_fd,
         .transport = g->o.transport,
@@ -121,8 +122,8 @@ int qn_group_member_make(struct qn_group *g)
 
 static bool is_dead(const struct qn_group *g, qn_node_t node, uint64_t inc)
 {
-    return qn_liveness_look(g->commons, g->commons_fd, node, inc) ==
-           QN_LIVENESS_DEAD;
+    const int hold_fd = qn_rendezvous_locks(g->rendezvous);
+    return qn_liveness_look(g->commons, hold_fd, node, inc) == QN_LIVENESS_DEAD;
 }
 
 static struct qn_group_known *known(struct qn_group *g, qn_node_t node,

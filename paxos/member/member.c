@@ -126,7 +126,7 @@ int qn_member_outbox_fd(const struct qn_member *m)
 static int live(struct qn_member *m)
 {
     const struct qn_member_opts *o = &m->o;
-    int err = qn_hold_take(&m->hold, o->commons_fd, o->self, o->incarnation);
+    int err = qn_hold_take(&m->hold, o->hold_fd, o->self, o->incarnation);
     if (err == QN_OK) {
         err = qn_commons_map(&m->commons, o->commons_fd, o->nodes,
                              qn_member_device_bytes(m));

@@ -147,7 +147,10 @@ struct qn_member_opts {
     uint64_t born_ms;     /* ms since 1970, for the flight recorder */
 
     /* Descriptors, borrowed until destroy. */
-    int commons_fd; /* of the group's commons; never closed in this process */
+    int commons_fd; /* of the group's commons */
+    int hold_fd;    /* where nodes are held (core/place/hold.h), the same place
+                       for all: the commons, or another file. No descriptor of it
+                       is closed in this process meanwhile */
     int record_fd;  /* of an area of QN_COMMONS_RECORD_BYTES with this voter's
                        record; -1: it lies in the commons */
     const int *doorbell_fd; /* [nodes] eventfd of each node, non-blocking; also

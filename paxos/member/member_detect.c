@@ -23,7 +23,7 @@ static bool is_gone(struct qn_member *m, qn_node_t i, uint64_t inc)
     const uint64_t turns = qn_member_turns(m, i);
     const bool silent = turns == m->signs[i];
     m->signs[i] = turns;
-    return silent && qn_liveness_look(m->commons, m->o.commons_fd, i, inc) ==
+    return silent && qn_liveness_look(m->commons, m->o.hold_fd, i, inc) ==
                          QN_LIVENESS_DEAD;
 }
 
@@ -74,7 +74,7 @@ static void retire(struct qn_member *m, qn_node_t i)
 {
     const struct qn_mapped_peer *p = m->peers.present[i];
     QN_ASSERT((m->detector.present >> i & 1) == 0);
-    if (qn_hold_by(m->o.commons_fd, i, p->pid)) {
+    if (qn_hold_by(m->o.hold_fd, i, p->pid)) {
         (void)qn_process_slice(p->pid, QN_SLICE_LONGEST);
     }
     qn_spin_yield_not(&m->yield, qn_clock_now());
@@ -103,7 +103,7 @@ static bool is_over(struct qn_member *m, qn_node_t i, bool asks)
 {
     const uint64_t inc = m->peers.present[i]->incarnation;
     const enum qn_liveness is =
-        asks ? qn_liveness_look(m->commons, m->o.commons_fd, i, inc)
+        asks ? qn_liveness_look(m->commons, m->o.hold_fd, i, inc)
              : qn_liveness_check(m->commons, i, inc);
     return is == QN_LIVENESS_DEAD;
 }

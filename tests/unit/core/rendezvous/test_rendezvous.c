@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -179,6 +180,8 @@ CASE(one_founds_at_a_time_and_the_next_after_its_death)
     qn_rendezvous_close(r);
 }
 
+static off_t locked_at; /* by this process, the last time */
+
 /* The child of a member has its file and its listening socket. */
 static void found_fork_and_end(int said)
 {
@@ -198,6 +201,7 @@ static void found_fork_and_end(int said)
         rest(); /* the parent ends: its locks may outlive its main thread */
     }
     say(said, ok ? 'y' : 'n');
+    (void)!write(said, &locked_at, sizeof locked_at);
     stay(said);
 }
 
@@ -217,6 +221,169 @@ CASE(a_child_that_has_inherited_all_makes_no_dead_member_alive)
     close(said);
 }
 
+/* ---- several in one process ---------------------------------------------- */
+
+/* A process that looks at seats when it is told to. */
+static int looks; /* of the child */
+
+static void look_and_say(int said)
+{
+    struct qn_rendezvous *r = opened();
+    while (hear(looks) == 'l') {
+        say(said, (char)('a' + qn_rendezvous_living(r)));
+    }
+    _exit(0);
+}
+
+static char seats_elsewhere(int looker, int said)
+{
+    say(looker, 'l');
+    return (char)(hear(said) - 'a');
+}
+
+/* Of two members of one process each is alone in its seat, and one that leaves
+ * takes nothing of the other with it; other processes see that, too. */
+CASE(a_process_may_be_there_several_times)
+{
+    int before = open_descriptors(), fd = -2, back, said, pipes[2];
+    qn_node_t seat = 99;
+    pid_t pid;
+    cr_assert_eq(pipe(pipes), 0);
+    looks = pipes[0];
+    pid_t looker = child(look_and_say, &said);
+    struct qn_rendezvous *a = opened(), *b = opened(), *c = opened();
+    cr_assert_eq(qn_rendezvous_enter(a, 0, &seat, &fd), QN_OK);
+    cr_assert_eq(fd, -1);
+    cr_assert_eq(qn_rendezvous_enter(b, 0, &seat, &fd), QN_EAGAIN,
+                 "one founds");
+    cr_assert_eq(qn_rendezvous_seat(a, 0), QN_OK);
+    cr_assert_eq(qn_rendezvous_enter(b, 0, &seat, &fd), QN_OK);
+    cr_assert(fd >= 0 && seat == 0);
+    cr_assert_eq(qn_rendezvous_accept(a, &back, &pid), QN_OK);
+    cr_assert_eq(pid, getpid());
+    close(fd);
+    close(back);
+    cr_assert_eq(qn_rendezvous_seat(b, 0), QN_EBUSY);
+    cr_assert_eq(qn_rendezvous_seat(b, 1), QN_OK);
+    cr_assert_eq(qn_rendezvous_living(a), 3);
+    cr_assert_eq(qn_rendezvous_living(c), 3);
+    cr_assert_eq(seats_elsewhere(pipes[1], said), 3);
+    cr_assert_eq(qn_rendezvous_enter(c, 0, &seat, &fd), QN_OK);
+    close(fd);
+    qn_rendezvous_close(a);
+    cr_assert_eq(seats_elsewhere(pipes[1], said), 2);
+    cr_assert_eq(qn_rendezvous_reach(c, 0, &fd), QN_ENOENT);
+    cr_assert_eq(qn_rendezvous_reach(c, 1, &fd), QN_OK);
+    close(fd);
+    cr_assert_eq(qn_rendezvous_seat(c, 0), QN_OK, "of the same group");
+    qn_rendezvous_close(b);
+    cr_assert_eq(seats_elsewhere(pipes[1], said), 1);
+    qn_rendezvous_close(c);
+    cr_assert_eq(seats_elsewhere(pipes[1], said), 0);
+    end(looker);
+    close(pipes[0]);
+    close(pipes[1]);
+    close(said);
+    cr_assert_eq(open_descriptors(), before);
+}
+
+CASE(the_next_one_founds_when_the_founder_gives_up)
+{
+    struct qn_rendezvous *a = opened(), *b = opened();
+    qn_node_t seat;
+    int fd;
+    cr_assert_eq(qn_rendezvous_enter(a, 0, &seat, &fd), QN_OK);
+    cr_assert_eq(qn_rendezvous_enter(b, 0, &seat, &fd), QN_EAGAIN);
+    qn_rendezvous_close(a);
+    cr_assert_eq(qn_rendezvous_enter(b, 0, &seat, &fd), QN_OK);
+    cr_assert_eq(fd, -1);
+    qn_rendezvous_close(b);
+}
+
+/* The first group of this process ends with its last member, though the process
+ * goes on. */
+CASE(a_guest_of_an_earlier_group_of_this_process_is_told_so)
+{
+    struct qn_rendezvous *a = opened(), *guest = opened(), *b = opened();
+    qn_node_t seat;
+    int fd;
+    cr_assert_eq(qn_rendezvous_enter(a, 0, &seat, &fd), QN_OK);
+    cr_assert_eq(qn_rendezvous_seat(a, 0), QN_OK);
+    cr_assert_eq(qn_rendezvous_enter(guest, 0, &seat, &fd), QN_OK);
+    close(fd);
+    qn_rendezvous_close(a);
+    cr_assert_eq(qn_rendezvous_seat(guest, 1), QN_ESTALE, "it has ended");
+    cr_assert_eq(qn_rendezvous_enter(b, 0, &seat, &fd), QN_OK);
+    cr_assert_eq(qn_rendezvous_seat(b, 0), QN_OK);
+    cr_assert_eq(qn_rendezvous_seat(guest, 1), QN_ESTALE, "another group");
+    qn_rendezvous_close(guest);
+    qn_rendezvous_close(b);
+}
+
+/* ---- a socket of the parent ---------------------------------------------- */
+
+static int meeting; /* it, inherited */
+
+static struct qn_rendezvous *opened_at(void)
+{
+    struct qn_rendezvous *r = NULL;
+    cr_assert_eq(qn_rendezvous_open_at(&r, meeting), QN_OK);
+    return r;
+}
+
+static void meet_and_stay(int said)
+{
+    struct qn_rendezvous *r = opened_at();
+    qn_node_t seat = 0;
+    int fd = -2, err;
+    while ((err = qn_rendezvous_enter(r, 0, &seat, &fd)) == QN_EAGAIN) {
+        rest();
+    }
+    const bool founds = err == QN_OK && fd < 0;
+    while (err == QN_OK &&
+           (err = qn_rendezvous_seat(r, founds ? 0 : 1)) == QN_EAGAIN) {
+        err = QN_OK;
+        rest();
+    }
+    say(said, err != QN_OK ? 'n' : founds ? 'f' : 'g');
+    stay(said);
+}
+
+CASE(processes_meet_at_a_socket_that_they_have_inherited)
+{
+    int said[2], before = open_descriptors();
+    pid_t pid[2];
+    struct qn_rendezvous *r = NULL;
+    cr_assert_eq(qn_rendezvous_open_at(&r, -1), QN_EINVAL);
+    cr_assert_eq(pipe(said), 0);
+    cr_assert_eq(qn_rendezvous_open_at(&r, said[0]), QN_EINVAL, "no socket");
+    cr_assert_eq(r, NULL);
+    close(said[0]);
+    close(said[1]);
+    meeting = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    cr_assert_geq(meeting, 0);
+    r = opened_at();
+    cr_assert_eq(qn_rendezvous_living(r), 0);
+    for (int i = 0; i < 2; i++) {
+        pid[i] = child(meet_and_stay, &said[i]);
+        cr_assert_eq(hear(said[i]), i == 0 ? 'f' : 'g');
+    }
+    cr_assert_eq(qn_rendezvous_living(r), 3);
+    end(pid[0]);
+    cr_assert_eq(qn_rendezvous_living(r), 2);
+    end(pid[1]);
+    cr_assert_eq(qn_rendezvous_living(r), 0, "the place is free");
+    close(said[0]);
+    pid[0] = child(meet_and_stay, &said[0]);
+    cr_assert_eq(hear(said[0]), 'f');
+    end(pid[0]);
+    close(said[0]);
+    close(said[1]);
+    qn_rendezvous_close(r);
+    cr_assert_eq(open_descriptors(), before + 1, "it is the host's");
+    close(meeting);
+}
+
 /* ---- at the wrong moment ------------------------------------------------- */
 
 /* Stands before the library's, so that something may happen right before this
@@ -230,6 +397,9 @@ int fcntl(int fd, int command, ...)
     void *arg = va_arg(args, void *);
     va_end(args);
     const struct flock *l = arg;
+    if (command == F_SETLK && l->l_type == F_WRLCK) {
+        locked_at = l->l_start;
+    }
     if (command == F_SETLK && l->l_type == F_WRLCK && before_lock != NULL) {
         void (*now)(void) = before_lock;
         before_lock = NULL;
@@ -238,13 +408,41 @@ int fcntl(int fd, int command, ...)
     return (int)syscall(SYS_fcntl, fd, command, arg);
 }
 
-static pid_t other;
-static int other_said;
+/* Made before: a child of this process as it is in the middle of a call could
+ * not call anything. */
+static struct {
+    pid_t pid;
+    int said, go;
+} others[2], other;
+
+static int go_on; /* of the child */
+
+static void wait_and_found(int said)
+{
+    if (hear(go_on) == 'g') {
+        found_and_stay(said);
+    }
+}
+
+static void others_make(void)
+{
+    for (int i = 0; i < 2; i++) {
+        int pipes[2];
+        cr_assert_eq(pipe2(pipes, O_CLOEXEC), 0);
+        go_on = pipes[0];
+        others[i].pid = child(wait_and_found, &others[i].said);
+        others[i].go = pipes[1];
+        close(pipes[0]);
+    }
+}
 
 static void another_founds(void)
 {
-    other = child(found_and_stay, &other_said);
-    cr_assert_eq(hear(other_said), 'y');
+    other = others[0].pid != 0 ? others[0] : others[1];
+    *(others[0].pid != 0 ? &others[0].pid : &others[1].pid) = 0;
+    say(other.go, 'g');
+    cr_assert_eq(hear(other.said), 'y');
+    close(other.go);
 }
 
 CASE(a_founder_looks_for_members_again_when_it_has_the_lock)
@@ -252,23 +450,25 @@ CASE(a_founder_looks_for_members_again_when_it_has_the_lock)
     struct qn_rendezvous *r = opened();
     qn_node_t seat = 99;
     int fd = -2;
+    others_make();
     before_lock = another_founds;
     cr_assert_eq(qn_rendezvous_enter(r, 0, &seat, &fd), QN_OK);
     cr_assert(fd >= 0 && seat == 3, "a guest of the one that was faster");
     close(fd);
     cr_assert_eq(qn_rendezvous_seat(r, 4), QN_OK);
-    end(other);
+    end(other.pid);
+    end(others[1].pid);
     qn_rendezvous_close(r);
 }
 
 static void the_other_ends(void)
 {
-    end(other);
+    end(other.pid);
 }
 
 static void the_other_ends_and_another_founds(void)
 {
-    end(other);
+    end(other.pid);
     another_founds();
 }
 
@@ -281,6 +481,7 @@ CASE(a_guest_whose_group_has_ended_is_told_so)
         struct qn_rendezvous *r = opened();
         qn_node_t seat;
         int fd;
+        others_make();
         another_founds();
         cr_assert_eq(qn_rendezvous_enter(r, 0, &seat, &fd), QN_OK);
         cr_assert_geq(fd, 0);
@@ -293,17 +494,19 @@ CASE(a_guest_whose_group_has_ended_is_told_so)
         cr_assert_eq(qn_rendezvous_seat(r, 4), QN_OK);
         if (fd >= 0) {
             close(fd);
-            end(other);
+            end(other.pid);
+        } else {
+            end(others[1].pid);
         }
         qn_rendezvous_close(r);
     }
 }
 
-/* A process has the lock of a seat, and its token is still that of a member
- * that has ended, whose child listens. */
+/* A process has the seat with the token of a member that has ended, whose child
+ * listens. */
 static void lock_and_stay(int said)
 {
-    struct flock l = {.l_type = F_WRLCK, .l_start = 0, .l_len = 1};
+    struct flock l = {.l_type = F_WRLCK, .l_start = locked_at, .l_len = 1};
     int file = open(name, O_RDWR | O_CLOEXEC);
     say(said, file >= 0 && fcntl(file, F_SETLK, &l) == 0 ? 'y' : 'n');
     stay(said);
@@ -316,10 +519,13 @@ CASE(a_guest_talks_to_the_process_that_has_the_seat)
     pid_t pid = child(found_fork_and_end, &heir);
     cr_assert_eq(waitpid(pid, NULL, 0), pid);
     cr_assert_eq(hear(heir), 'y');
+    cr_assert_eq(read(heir, &locked_at, sizeof locked_at),
+                 (ssize_t)sizeof locked_at);
     pid = child(lock_and_stay, &said);
     cr_assert_eq(hear(said), 'y');
     struct qn_rendezvous *r = opened();
     cr_assert_eq(qn_rendezvous_living(r), 1);
+    cr_assert_eq(qn_rendezvous_reach(r, 0, &fd), QN_EAGAIN);
     cr_assert_eq(qn_rendezvous_enter(r, 0, &seat, &fd), QN_EAGAIN);
     end(pid);
     close(heir);
@@ -461,23 +667,21 @@ CASE(ten_processes_at_once_are_one_group)
 
 /* ---- names --------------------------------------------------------------- */
 
-CASE(is_opened_once_per_process)
+CASE(a_seat_is_left)
 {
     int before = open_descriptors();
-    struct qn_rendezvous *r = opened(), *again = NULL;
+    struct qn_rendezvous *r = opened();
     qn_node_t seat;
     int fd;
     cr_assert_eq(qn_rendezvous_seat(r, 0), QN_ESTALE, "of no group");
     cr_assert_eq(qn_rendezvous_enter(r, 0, &seat, &fd), QN_OK);
     cr_assert_eq(qn_rendezvous_seat(r, 0), QN_OK);
-    cr_assert_eq(qn_rendezvous_open(&again, name), QN_EEXIST);
-    cr_assert_eq(again, NULL);
     cr_assert_eq(qn_rendezvous_living(r), 1);
     qn_rendezvous_close(r);
     cr_assert_eq(open_descriptors(), before);
-    again = opened();
-    cr_assert_eq(qn_rendezvous_living(again), 0, "the seat is left");
-    qn_rendezvous_close(again);
+    r = opened();
+    cr_assert_eq(qn_rendezvous_living(r), 0, "the seat is left");
+    qn_rendezvous_close(r);
     qn_rendezvous_close(NULL);
 }
 
@@ -537,10 +741,10 @@ CASE(a_process_that_may_not_write_the_file_is_refused)
     struct rlimit was, l;
     cr_assert_eq(getrlimit(RLIMIT_FSIZE, &was), 0);
     l = was;
-    l.rlim_cur = 535;
+    l.rlim_cur = 15;
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &l), 0);
     const int less = qn_rendezvous_open(&r, name);
-    l.rlim_cur = 536;
+    l.rlim_cur = 16;
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &l), 0);
     const int just = qn_rendezvous_open(&r, name);
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &was), 0);
