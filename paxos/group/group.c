@@ -108,6 +108,7 @@ static void destroy(struct qn_group *g)
     qn_waits_fini(&g->proposals);
     qn_waits_fini(&g->barriers);
     qn_fork_mark_drop(&g->own);
+    qn_group_threads_fini(g);
     const struct qn_alloc *a = qn_alloc_or_malloc(g->o.alloc);
     qn_alloc_free(a, g);
 }
@@ -118,7 +119,7 @@ static int make(struct qn_group *g)
     int err = qn_waits_init(&g->proposals, g->o.proposals, g->o.proposal_bytes,
                             QN_EUNKNOWN, a);
     if (err == QN_OK) {
-        err = qn_group_threads_init();
+        err = qn_group_threads_init(g);
     }
     if (err == QN_OK) {
         err = qn_fork_mark_make(&g->own);

@@ -13,7 +13,9 @@
  * a turn: its end is marked, and nothing of it is touched any more.
  *
  * The key has no value in a thread that is no member. So nothing of the library
- * is called by a thread that has left, also if its code was unloaded since.
+ * is called by a thread that has left, also if its code was unloaded since. It
+ * is deleted with the last group of the process: a plugin that is loaded again
+ * and again does not use up the keys.
  */
 #include <pthread.h>
 
@@ -40,9 +42,9 @@ void qn_group_call_leave(const struct qn_group_call *c)
 
 /* ---- the end of a thread ------------------------------------------------- */
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t key; /* the first group of the thread */
-static bool has_key;      /* by `once` */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_key_t key; /* the first group of the thread, */
+static uint64_t groups;   /* ... which is there while this is not 0 */
 
 static void end(struct qn_group *g)
 {
@@ -74,15 +76,27 @@ static void on_thread_end(void *first)
     }
 }
 
-static void make_key(void)
+int qn_group_threads_init(struct qn_group *g)
 {
-    has_key = pthread_key_create(&key, on_thread_end) == 0;
+    (void)pthread_mutex_lock(&lock);
+    g->has_key = groups > 0 || pthread_key_create(&key, on_thread_end) == 0;
+    groups += g->has_key;
+    (void)pthread_mutex_unlock(&lock);
+    return g->has_key ? QN_OK : QN_ENOMEM;
 }
 
-int qn_group_threads_init(void)
+void qn_group_threads_fini(struct qn_group *g)
 {
-    (void)pthread_once(&once, make_key);
-    return has_key ? QN_OK : QN_ENOMEM;
+    if (!g->has_key) {
+        return;
+    }
+    (void)pthread_mutex_lock(&lock);
+    groups--;
+    if (groups == 0) {
+        (void)pthread_key_delete(key);
+    }
+    (void)pthread_mutex_unlock(&lock);
+    g->has_key = false;
 }
 
 void qn_group_thread_add(struct qn_group *g)

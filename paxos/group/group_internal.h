@@ -99,8 +99,9 @@ struct qn_group {
     struct qn_group *next; /* of its thread */
     bool listed;           /* ... which is known */
     bool jumped;           /* it has ended inside of a callback */
-    bool armed;            /* the last turn said so */
-    bool kicked;           /* and something was asked since */
+    bool has_key; /* it counts among those that need the threads' key */
+    bool armed;   /* the last turn said so */
+    bool kicked;  /* and something was asked since */
     bool turning, applying;
     uint32_t busy_turns;       /* since the descriptors were looked at */
     struct qn_backoff backoff; /* before it arms */
@@ -211,7 +212,9 @@ static inline void qn_group_call_end(const struct qn_group_call *c)
 }
 
 /** @return QN_OK; QN_ENOMEM: the process has too many keys of threads. */
-int qn_group_threads_init(void);
+int qn_group_threads_init(struct qn_group *g);
+/** The group needs it no more. One that was not begun is fine. */
+void qn_group_threads_fini(struct qn_group *g);
 /** The calling thread is the member: the group ends with it. */
 void qn_group_thread_add(struct qn_group *g);
 /** That was said, and is not true any more. */

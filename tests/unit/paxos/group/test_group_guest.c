@@ -514,6 +514,38 @@ CASE(a_thread_that_ends_has_ended_also_by_the_list)
     thread_ends(EXITS);
 }
 
+enum { KEYS = 1 << 11 }; /* more than there are */
+
+static int free_keys(void)
+{
+    static pthread_key_t made[KEYS];
+    int n = 0;
+    while (n < KEYS && pthread_key_create(&made[n], NULL) == 0) {
+        n++;
+    }
+    for (int i = 0; i < n; i++) {
+        cr_assert_eq(pthread_key_delete(made[i]), 0);
+    }
+    return n;
+}
+
+CASE(the_key_of_threads_is_given_back_with_the_last_group)
+{
+    char other[256];
+    struct host h[2] = {{0}, {0}};
+    const int before = free_keys();
+    snprintf(other, sizeof other, "%s-2", w.opts.name);
+    cr_assert_eq(host_join(&h[0], w.opts.name), QN_OK);
+    cr_assert_eq(host_join(&h[1], other), QN_OK);
+    cr_expect_eq(free_keys(), before - 1, "one for both");
+    cr_assert_eq(host_serve(&h[0]), QN_OK);
+    qn_group_leave(h[0].group);
+    cr_expect_eq(free_keys(), before - 1);
+    qn_group_leave(h[1].group);
+    cr_expect_eq(free_keys(), before);
+    unlink(other);
+}
+
 /* It is no member of its parent's group, whatever its thread does. */
 static void *fork_and_end(void *arg)
 {
