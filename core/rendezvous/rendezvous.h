@@ -29,13 +29,12 @@
  * Traps. A process loses its seats if it closes any other descriptor of the
  * file, or any of the socket: so the file is opened once per process, and the
  * program must neither open it by itself nor close what it does not know
- * (closefrom). A file
- * that is removed while its group lives lets a second group begin: a group that
- * outlives its user's last login meets at a path, for logind may then remove
- * what the user has in /dev/shm (RemoveIPC). Members share the network
- * namespace, where the names of their sockets are; to one of another a member
- * seems not to answer. Of another pid namespace the kernel tells no process, so
- * nothing but the user is checked.
+ * (closefrom). A file that is removed while its group lives lets a second group
+ * begin: a group that outlives its user's last login meets at a path, for
+ * logind may then remove what the user has in /dev/shm (RemoveIPC). Members
+ * share the network namespace, where the names of their sockets are; to one of
+ * another a member seems not to answer. Of another pid namespace the kernel
+ * tells no process, so nothing but the user is checked.
  *
  * What guests and members say to each other is their affair: messages with
  * descriptors (fd_message.h).
@@ -76,8 +75,8 @@ int qn_rendezvous_open(struct qn_rendezvous **out, const char *name);
 
 /** Likewise at a socket that this process has inherited.
  *  @param socket_fd  Kept: the caller closes it after qn_rendezvous_close, and
- *         no copy of it before. @return QN_OK; QN_EINVAL: no socket; QN_ENOMEM.
- */
+ *         no copy of it before.
+ *  @return QN_OK; QN_EINVAL: no socket; QN_ENOMEM. */
 int qn_rendezvous_open_at(struct qn_rendezvous **out, int socket_fd);
 
 /** Leave the seat, if there is one, and close. NULL is fine. */

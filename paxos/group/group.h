@@ -251,10 +251,10 @@ struct qn_group_needs {
  * Begin to join the group at a name, or to found it. The turns do the work.
  *
  * @param out  Filled; leave it.
- * @return QN_OK; QN_EINVAL: an option is out of range; QN_EPERM: the name is of
- * another user; QN_ECORRUPT: it is none, or of another version; QN_ENOENT: no
- * such folder; QN_ENOSYS: the kernel has no MADV_WIPEONFORK; QN_EMFILE;
- *         QN_ENOMEM; QN_EIO.
+ * @return QN_OK; QN_EINVAL: an option is out of range; QN_EPERM: the name is
+ *         of another user; QN_ECORRUPT: it is none, or of another version;
+ *         QN_ENOENT: no such folder; QN_ENOSYS: the kernel has no
+ *         MADV_WIPEONFORK; QN_EMFILE; QN_ENOMEM; QN_EIO.
  */
 int qn_group_join(struct qn_group **out, const struct qn_group_opts *o);
 

@@ -159,13 +159,19 @@ static void ask(struct member *m, uint64_t *propose, uint64_t *barriers)
     }
 }
 
+/* It is cancelled behind poll: TSan knows nothing of the locks of a thread that
+ * has ended in it. */
 static void sleep_until_due(const struct member *m)
 {
     uint64_t rings;
+    int cancel;
     struct pollfd p[2] = {{.fd = qn_group_fd(m->group), .events = POLLIN},
                           {.fd = m->bell, .events = POLLIN}};
-    (void)poll(p, 2, -1); /* where it is cancelled */
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    (void)poll(p, 2, -1);
     (void)!read(m->bell, &rings, sizeof rings);
+    (void)pthread_setcancelstate(cancel, &cancel);
+    pthread_testcancel();
 }
 
 static void *run(void *arg)
@@ -219,9 +225,8 @@ static void finish(struct member *m, enum how how)
     pthread_mutex_unlock(&m->lock);
     if (how == IS_CANCELLED) {
         cr_assert_eq(pthread_cancel(m->thread), 0);
-    } else {
-        cr_assert_eq(write(m->bell, &one, sizeof one), 8);
     }
+    cr_assert_eq(write(m->bell, &one, sizeof one), 8);
     cr_assert_eq(pthread_join(m->thread, &out), 0);
     cr_expect_eq(out == PTHREAD_CANCELED, how == IS_CANCELLED);
     if (m->group != NULL) {
