@@ -77,8 +77,8 @@ static const struct qn_config_row table[] = {
      "replica processes: 1, or 3 to 64; auto: the NUMA nodes, at least 3", U32,
      AT(replicas), 1, QN_NODES_MAX, replicas_words, START},
     {"replicas-max", "N", "auto",
-     "replicas for which the group has seats; auto: as many as it begins with; "
-     "more with --acceptor memory only",
+     "replicas for which the group has seats; auto: 8, or as many as it begins "
+     "with; more with --acceptor memory only",
      U32, AT(replicas_max), 1, QN_NODES_MAX, replicas_words, START},
     {"port", "PORT", "7379", "TCP port of all replicas; 0: any free one", U32,
      AT(port), 0, 65535, NULL, START},

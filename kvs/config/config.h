@@ -52,7 +52,7 @@ struct qn_config {
     /* Start options: where and how many. */
     uint32_t replicas;                   /* 1, 3 .. 64, or QN_REPLICAS_AUTO */
     uint32_t replicas_max;               /* see qn_config_seats, or
-                                            QN_REPLICAS_AUTO: as many */
+                                            QN_REPLICAS_AUTO */
     uint32_t port;                       /* 0: any free one */
     uint32_t replica_ports;              /* first; or QN_REPLICA_PORTS_* */
     char bind[QN_CONFIG_TEXT_MAX];       /* IPv4 or IPv6 address */
@@ -102,6 +102,8 @@ struct qn_config {
                                        start only */
     bool min_replicas_auto; /* not an option: that was `auto`, and follows the
                                number of voters until CONFIG SET */
+    bool replicas_max_auto; /* not an option: that was `auto`, and automatic
+                               limits are those of the replicas that begin */
 };
 
 /** Seats of the group: replicas, and those that may come later. The nodes 0 ..
@@ -110,6 +112,16 @@ static inline uint32_t qn_config_seats(const struct qn_config *c)
 {
     return QN_MAX(c->replicas_max, c->replicas);
 }
+
+/** Seats where `replicas-max` is `auto`, and the group can grow. */
+#define QN_SEATS_DEFAULT 8u
+
+/** Replace `auto` of `replicas-max`, and remember it: QN_SEATS_DEFAULT, or as
+ *  many as there are replicas; less if own ports behind those of the replicas
+ *  would be none.
+ *  @param grows  A group of this topology and transport can have vacant seats.
+ *                (One of the process acceptor has none.) */
+void qn_config_seats_resolve(struct qn_config *c, bool grows);
 
 /** Mask of the seats that are taken when the group begins. */
 static inline uint64_t qn_config_taken(const struct qn_config *c)

@@ -104,6 +104,23 @@ static int check_ports(const struct qn_config *c, char *why, size_t cap)
     return QN_OK;
 }
 
+void qn_config_seats_resolve(struct qn_config *c, bool grows)
+{
+    char why[QN_CONFIG_WHY_MAX];
+    if (c->replicas_max != QN_REPLICAS_AUTO) {
+        return;
+    }
+    c->replicas_max_auto = true;
+    c->replicas_max = c->replicas;
+    if (grows && c->memory_acceptor) {
+        c->replicas_max = QN_MAX(c->replicas, QN_SEATS_DEFAULT);
+    }
+    while (c->replicas_max > c->replicas &&
+           check_ports(c, why, sizeof why) != QN_OK) {
+        c->replicas_max--;
+    }
+}
+
 static int check_cells(const struct qn_config *c, char *why, size_t cap)
 {
     if (c->cells != QN_CELLS_AUTO && !qn_is_pow2(c->cells)) {

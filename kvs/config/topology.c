@@ -283,6 +283,12 @@ uint32_t qn_topology_replicas(const struct qn_config *c)
     return n;
 }
 
+bool qn_topology_grows(const struct qn_config *c)
+{
+    return qn_topology_known(c->topology) && !is_planned(c->topology) &&
+           ring_arity(c->topology) == 0 && measured_file(c) == NULL;
+}
+
 /* The replicas are at other places. */
 static int weigh_again(struct qn_topology *t, const struct qn_topology_opts *o,
                        const struct qn_machine *m, char *why, size_t cap)

@@ -112,6 +112,11 @@ int qn_topology_fix(struct qn_topology *t, const char *name,
  *  not such a file, or it cannot be read. */
 uint32_t qn_topology_replicas(const struct qn_config *c);
 
+/** Can vacant seats do no harm? Not where the tree of a file, a plan that needs
+ *  a core for each seat, a ring, or measured costs, which may choose one, is
+ *  asked for: rings need all their members. Pure. */
+bool qn_topology_grows(const struct qn_config *c);
+
 #define QN_TOPOLOGY_RING_MAX 8u /* arity */
 
 /** The i-th name, "auto", "ring:k=N" and "tree:k=N" included; NULL past the

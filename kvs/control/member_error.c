@@ -23,6 +23,7 @@ const char *qn_member_answer_text(const struct qn_ctl_member_answer *a,
 {
     char who[24] = "";
     char err[64] = "";
+    char fits[48] = "";
     if (a->why == QN_MEMBER_ERROR_UNMET || a->why == QN_MEMBER_ERROR_SILENT ||
         a->why == QN_MEMBER_ERROR_ALL) {
         snprintf(who, sizeof who, " (replica %u)", a->peer);
@@ -30,7 +31,10 @@ const char *qn_member_answer_text(const struct qn_ctl_member_answer *a,
     if (a->error != QN_OK) {
         snprintf(err, sizeof err, ": %s", qn_strerror((int)a->error));
     }
-    snprintf(line, QN_MEMBER_WHY_MAX, "%s%s%s", qn_member_error_text(a->why),
-             who, err);
+    if (a->why == QN_MEMBER_ERROR_MEMORY && a->fits != 0) {
+        snprintf(fits, sizeof fits, " (to %umb)", a->fits);
+    }
+    snprintf(line, QN_MEMBER_WHY_MAX, "%s%s%s%s", qn_member_error_text(a->why),
+             who, fits, err);
     return line;
 }

@@ -15,8 +15,8 @@
                "with")                                                         \
     X(FULL, "no seat is vacant; the group began with too low a "               \
             "--replicas-max")                                                  \
-    X(MEMORY, "the machine has not the memory for one more; lower maxmemory, " \
-              "or free some")                                                  \
+    X(MEMORY, "the machine has not the memory for one more; free some, or "    \
+              "lower maxmemory")                                               \
     X(TWICE, "another change is under way; try again after it")                \
     X(UPGRADE, "an upgrade is under way; try again after it")                  \
     X(RECOVERY, "a recovery is under way; try again after it")                 \

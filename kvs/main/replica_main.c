@@ -70,7 +70,7 @@ static void turn(struct qn_server *s)
     at = QN_MIN(at, qn_fanout_turn(s->ask, now));
     qn_frontend_run(&s->frontend, now, qn_clock_wall_ms());
     startup_turn(s);
-    qn_server_members_turn(s);
+    at = QN_MIN(at, qn_server_members_turn(s, now));
     at =
         QN_MIN(at, qn_server_wait_turn(&s->waits, qn_replica_driver(s->replica),
                                        s->boot->nodes, s->drain.draining, now));

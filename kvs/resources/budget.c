@@ -53,11 +53,13 @@ struct qn_device_opts qn_budget_device(const struct qn_config *c)
                                    .seed = 1};
 }
 
+/* Of each of so many replicas. */
 static struct qn_member_needs needs_of(
-    const struct qn_config *c, const struct qn_transport_bytes *channels)
+    const struct qn_config *c, const struct qn_transport_bytes *channels,
+    uint32_t replicas)
 {
     const struct qn_member_size s = {.nodes = qn_config_seats(c),
-                                     .seats = qn_config_taken(c),
+                                     .seats = qn_low_bits(replicas),
                                      .memory_acceptor = c->memory_acceptor,
                                      .ring_bytes = qn_budget_ring(c),
                                      .arena_bytes = qn_budget_arena(c),
@@ -76,16 +78,28 @@ static uint64_t values_bytes(const struct qn_config *c, uint64_t share)
 static uint64_t address_bytes(const struct qn_config *c,
                               const struct qn_transport_bytes *channels)
 {
-    const struct qn_member_needs n = needs_of(c, channels);
+    const struct qn_member_needs n = needs_of(c, channels, c->replicas);
     return PROGRAM_ADDRESS + n.commons +
            (2 * (uint64_t)qn_config_seats(c) - 1) * n.mapped + n.log +
            2 * c->proto_max_bulk_len;
 }
 
-/* Replicas that there may be: one for each seat that a member can take. */
+/* Replicas that memory is planned for: one for each seat that a member can
+ * take, if the operator wants that many. */
 static uint32_t most_replicas(const struct qn_config *c)
 {
-    return c->memory_acceptor ? qn_config_seats(c) : c->replicas;
+    return c->memory_acceptor && !c->replicas_max_auto ? qn_config_seats(c)
+                                                       : c->replicas;
+}
+
+/* Of one replica, what its store does not take. */
+static uint64_t overhead_of(const struct qn_config *c,
+                            const struct qn_transport_bytes *channels,
+                            uint32_t replicas, uint64_t share)
+{
+    const struct qn_member_needs n = needs_of(c, channels, replicas);
+    return QN_LIMITS_REPLICA + n.outbox + n.commons / replicas + n.ring +
+           n.log + values_bytes(c, share);
 }
 
 static struct source memory_source(const struct qn_resource_limits *l,
@@ -96,14 +110,12 @@ static struct source memory_source(const struct qn_resource_limits *l,
     uint64_t whole = group ? l->group : l->memory;
     const uint32_t sharers = most_replicas(c);
     uint64_t share = whole / sharers;
-    const struct qn_member_needs n = needs_of(c, channels);
-    return (struct source){
-        .name = group ? "left by the control group" : "free on this machine",
-        .bytes = share,
-        .whole = whole,
-        .overhead = QN_LIMITS_REPLICA + n.outbox + n.commons / sharers +
-                    n.ring + n.log + values_bytes(c, share),
-        .sharers = sharers};
+    return (struct source){.name = group ? "left by the control group"
+                                         : "free on this machine",
+                           .bytes = share,
+                           .whole = whole,
+                           .overhead = overhead_of(c, channels, sharers, share),
+                           .sharers = sharers};
 }
 
 static struct source address_source(const struct qn_resource_limits *l,
@@ -231,11 +243,49 @@ int qn_budget_make(const struct qn_resource_limits *l, struct qn_config *c,
     return QN_OK;
 }
 
+void qn_budget_seats(const struct qn_resource_limits *l, struct qn_config *c,
+                     const struct qn_transport_bytes *channels)
+{
+    struct qn_config whole = *c;
+    if (c->repl_backlog_size == QN_BACKLOG_AUTO) {
+        whole.repl_backlog_size = QN_BUDGET_BACKLOG;
+    }
+    for (; c->replicas_max > c->replicas; c->replicas_max--) {
+        whole.replicas_max = c->replicas_max;
+        const struct source s = address_source(l, &whole, channels);
+        if (store_of(c, &s) >= QN_BUDGET_LEAST) {
+            return;
+        }
+    }
+}
+
+/* A full store takes 5/4 of the limit; the newcomer's at worst 11/4, as any
+ * joiner's, and its donor 1/4 more. */
+enum { FULL_QUARTERS = 5, JOINS_QUARTERS = 11 + 1 };
+
 bool qn_budget_one_more(const struct qn_resource_limits *l,
                         const struct qn_config *c,
-                        const struct qn_transport_bytes *channels)
+                        const struct qn_transport_bytes *channels,
+                        const struct qn_budget_group *g, uint64_t *fits)
 {
     const struct source s = memory_source(l, c, channels);
-    return !known(l) || s.whole == QN_LIMITS_NONE ||
-           s.whole >= s.overhead + c->maxmemory / 4 * 11;
+    const uint32_t all = g->members + 1;
+    uint64_t used = 0;
+    for (uint32_t i = 0; i < g->members; i++) {
+        used += g->used[i];
+    }
+    const uint64_t share = (s.whole + used) / all;
+    const uint64_t each = overhead_of(c, channels, all, share);
+    const uint64_t full = each + g->maxmemory / 4 * FULL_QUARTERS;
+    uint64_t need = each + g->maxmemory / 4 * JOINS_QUARTERS;
+    for (uint32_t i = 0; i < g->members && g->maxmemory != 0; i++) {
+        need += full > g->used[i] ? full - g->used[i] : 0;
+    }
+    if (!known(l) || s.whole == QN_LIMITS_NONE || need <= s.whole) {
+        return true;
+    }
+    const uint64_t rest =
+        s.whole + used > all * each ? s.whole + used - all * each : 0;
+    *fits = rest / (g->members * FULL_QUARTERS + JOINS_QUARTERS) * 4;
+    return false;
 }

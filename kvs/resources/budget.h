@@ -17,16 +17,23 @@
  *     mapped rings, arenas        address space: its own, its peers', and one
  *                                 that has ended for each of these
  *
- * All replicas share the rest: as many as there are seats, if members can be
- * added. A replica's store may take 4/11 of its share: at
+ * All replicas share the rest: those that begin the group or, if the operator
+ * has said how many there may be (--replicas-max), so many. A replica's store
+ * may take 4/11 of its share: at
  * worst the allocator loses a quarter of the store's size, a donor keeps a
  * quarter in old versions (kvs/snapshot/snapshot_content.h), and a replica that
  * fell behind builds a second store beside the old one. A single replica is
  * neither donor nor joiner.
  *
+ * One more replica fits if all stores have room when they are full, without
+ * second ones, and the newcomer's as above, and its donor's old versions. So a
+ * group whose limit is automatic can grow from three to four replicas; a single
+ * replica has the memory for itself, and its limit is lowered first.
+ *
  * Pure, any thread; the caller has read the limits.
  */
 
+#include "core/node.h"
 #include "kvs/config/config.h"
 #include "kvs/resources/resource_check.h"
 
@@ -65,12 +72,31 @@ int qn_budget_make(const struct qn_resource_limits *l, struct qn_config *c,
                    const struct qn_transport_bytes *channels,
                    struct qn_budget *b);
 
-/** Has the machine, as it is now, the memory for one more replica whose store
- *  grows to maxmemory? (Address space is as for the others.)
- *  @param c  Without anything automatic. */
+/** Lower automatic seats until the address space holds what each process maps
+ *  of all, with a whole backlog; to the number of replicas at least. */
+void qn_budget_seats(const struct qn_resource_limits *l, struct qn_config *c,
+                     const struct qn_transport_bytes *channels);
+
+/** The replicas that are there when one more is to come. */
+struct qn_budget_group {
+    uint32_t members;            /* 1 or more */
+    uint64_t used[QN_NODES_MAX]; /* [members] bytes that each has taken, its
+                                    own private ones and its outbox */
+    uint64_t maxmemory;          /* in force; 0: no limit */
+};
+
+/**
+ * Has the machine, as it is now, the memory for one more replica when all
+ * stores grow to the limit? (Address space is as for the others.) Without a
+ * limit only what comes before the first key is counted.
+ *
+ * @param c     Without anything automatic.
+ * @param fits  Filled if not: the limit with which it would have; 0: with none.
+ */
 bool qn_budget_one_more(const struct qn_resource_limits *l,
                         const struct qn_config *c,
-                        const struct qn_transport_bytes *channels);
+                        const struct qn_transport_bytes *channels,
+                        const struct qn_budget_group *g, uint64_t *fits);
 
 /** The device of a group, if its transport has one. It is strict: what it
  *  leaves open, it does wrong now and then. Pure. */

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "core/base/err.h"
 #include "core/base/log.h"
@@ -51,6 +52,24 @@ void qn_resource_check_read(struct qn_resource_limits *l)
         .address = address.rlim_cur != RLIM_INFINITY ? address.rlim_cur
                                                      : QN_LIMITS_NONE,
         .files = files.rlim_max};
+}
+
+uint64_t qn_resource_check_used(pid_t pid, int outbox)
+{
+    char path[40];
+    char line[128];
+    uint64_t kib = 0;
+    struct stat its = {0};
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *f = fopen(path, "re");
+    while (f != NULL && fgets(line, sizeof line, f) != NULL &&
+           sscanf(line, "RssAnon: %" SCNu64, &kib) != 1) {
+    }
+    if (f != NULL) {
+        fclose(f);
+    }
+    const bool has = outbox >= 0 && fstat(outbox, &its) == 0;
+    return (kib << 10) + (has ? (uint64_t)its.st_blocks * 512 : 0);
 }
 
 static uint64_t lanes(uint32_t replicas)

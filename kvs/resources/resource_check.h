@@ -5,9 +5,12 @@
  * What the machine can hold. Asked before anything is made, because a machine
  * that runs out of memory kills processes instead of refusing.
  *
- * One thread, at start. qn_resource_check_read reads /proc and the control
- * group and may block; the others only compute.
+ * One thread, at start and when a replica is added. qn_resource_check_read and
+ * qn_resource_check_used read /proc and the control group and may block; the
+ * others only compute.
  */
+
+#include <sys/types.h>
 
 #include "core/qp.h"
 #include "kvs/config/config.h"
@@ -27,6 +30,10 @@ struct qn_resource_limits {
 
 /** Ask the kernel. What cannot be read is filled as unknown or unlimited. */
 void qn_resource_check_read(struct qn_resource_limits *l);
+
+/** Bytes that a process has taken: its private memory, and what the file of
+ *  `outbox` (-1: none) takes. What cannot be read is not counted. */
+uint64_t qn_resource_check_used(pid_t pid, int outbox);
 
 /**
  * Fit a configuration into the limits.

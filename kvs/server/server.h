@@ -172,8 +172,9 @@ uint64_t qn_server_members(const struct qn_server *s);
 /** Has each of these (mask) a core of its own? */
 bool qn_server_own_cores(const struct qn_server *s, uint64_t members);
 
-/** Once a turn: follow what has changed. */
-void qn_server_members_turn(struct qn_server *s);
+/** Once a turn: follow what has changed. @return when to come again, at the
+ *  latest; QN_TIME_NEVER. */
+qn_time_t qn_server_members_turn(struct qn_server *s, qn_time_t now);
 
 /** Tell the supervisor which replicas vote, if this one knows.
  *  @return QN_OK, also if it does not; as qn_control_send. */

@@ -77,12 +77,17 @@ int qn_server_voters_tell(struct qn_server *s)
     return d.voters != 0 ? qn_control_send(s->boot->control, &e, -1) : QN_OK;
 }
 
-/* A supervisor that has ended is told nothing: the next one asks. */
-static void tell(struct qn_server *s)
+enum { TELL_AGAIN_MS = 20 };
+
+/* A supervisor that has ended is told nothing: the next one asks.
+ * @return when to try again: its channel may be full. */
+static qn_time_t tell(struct qn_server *s, qn_time_t now)
 {
-    if (qn_server_voters_tell(s) != QN_EAGAIN) {
-        qn_members_told(&s->members);
+    if (qn_server_voters_tell(s) == QN_EAGAIN) {
+        return now + TELL_AGAIN_MS * QN_MS;
     }
+    qn_members_told(&s->members);
+    return QN_TIME_NEVER;
 }
 
 static void order_answer(struct qn_server *s, struct qn_ctl_voter_changed *a,
@@ -138,8 +143,9 @@ static void order_turn(struct qn_server *s)
 
 /* ---- turns --------------------------------------------------------------- */
 
-void qn_server_members_turn(struct qn_server *s)
+qn_time_t qn_server_members_turn(struct qn_server *s, qn_time_t now)
 {
+    qn_time_t at = QN_TIME_NEVER;
     const struct qn_members_view v = view_of(s);
     const bool begins = s->members.voters == 0;
     const unsigned actions = qn_members_turn(&s->members, &v);
@@ -156,7 +162,7 @@ void qn_server_members_turn(struct qn_server *s)
         log_voters(s);
     }
     if ((actions & QN_MEMBERS_TELL) != 0) {
-        tell(s);
+        at = tell(s, now);
     }
     order_turn(s); /* behind VOTERS: its answer says no less */
     if ((actions & QN_MEMBERS_LEAVE) != 0) {
@@ -167,4 +173,5 @@ void qn_server_members_turn(struct qn_server *s)
         qn_server_member_left(s);
         qn_server_drain(s);
     }
+    return at;
 }

@@ -182,8 +182,10 @@ static bool parse(const struct qn_server *s, const struct qn_cmd_call *call,
         break;
     case QN_MEMBER_REQUEST_ADD:
         e->kind = QN_CTL_MEMBER_ADD;
-        e->u.member_add =
-            (struct qn_ctl_member_add){.forced = forced, .client = client};
+        e->u.member_add = (struct qn_ctl_member_add){
+            .forced = forced,
+            .client = client,
+            .maxmemory = qn_replica_config(s->replica)->maxmemory};
         break;
     default:
         e->kind = QN_CTL_MEMBER_REMOVE;

@@ -132,7 +132,10 @@ static void refuse(const struct qn_sv_step *x, qn_node_t to, qn_node_t node,
                    uint64_t client, enum qn_member_error why)
 {
     const struct qn_ctl_member_answer a = {
-        .node = node, .why = why, .client = client};
+        .node = node,
+        .why = why,
+        .fits = why == QN_MEMBER_ERROR_MEMORY ? x->e->fits : 0,
+        .client = client};
     qn_sv_say_member_answer(x, to, &a);
 }
 

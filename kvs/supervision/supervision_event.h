@@ -86,7 +86,8 @@ struct qn_supervision_event {
     bool shut_down;   /* EXIT of an adopted one, VACANT: its liveness word says
                          that it was asked to shut down */
     bool unfit;       /* MESSAGE: MEMBER_ADD: the machine has not the memory for
-                         one more */
+                         one more ... */
+    uint32_t fits;    /* ... unless maxmemory is so many MiB; 0: or not known */
     bool with_outbox; /* MESSAGE: came with a descriptor */
     uint64_t same_program;                  /* UPGRADE: mask of nodes */
     const struct qn_control_msg *message;   /* borrowed */

@@ -274,18 +274,39 @@ void qn_supervisor_node_event(struct qn_supervisor *s,
                         (struct qn_supervision_event){.kind = kind, .node = i});
 }
 
-/* Reading the limits takes a moment: only if it matters. */
+/* Its private memory, and what its outbox has taken. */
+static uint64_t used_by(const struct qn_supervisor *s, qn_node_t i)
+{
+    const struct qn_replica_slot *r = &s->machine.replica[i];
+    const struct qn_outbox_name name = {i, r->incarnation};
+    return qn_resource_check_used(
+        s->child[i].pid,
+        r->has_outbox ? qn_outboxes_find(&s->outboxes, name) : -1);
+}
+
+/* Has the machine the memory for one more? Reading takes a moment: only if it
+ * matters. */
 static bool is_unfit(const struct qn_supervisor *s,
-                     const struct qn_control_msg *m)
+                     const struct qn_control_msg *m, uint32_t *fits_mib)
 {
     struct qn_resource_limits limits;
+    struct qn_budget_group g = {.maxmemory = m->u.member_add.maxmemory};
+    uint64_t fits = 0;
     if (m->kind != QN_CTL_MEMBER_ADD) {
         return false;
+    }
+    for (qn_node_t i = 0; i < qn_config_seats(&s->config); i++) {
+        if (s->child[i].runs) {
+            g.used[g.members++] = used_by(s, i);
+        }
     }
     const struct qn_transport_bytes channels =
         qn_supervisor_channels(s, &s->config);
     qn_resource_check_read(&limits);
-    return !qn_budget_one_more(&limits, &s->config, &channels);
+    const bool fit =
+        qn_budget_one_more(&limits, &s->config, &channels, &g, &fits);
+    *fits_mib = (uint32_t)QN_MIN(fits >> 20, UINT32_MAX);
+    return !fit;
 }
 
 void qn_supervisor_message(struct qn_supervisor *s, qn_node_t from,
@@ -296,12 +317,12 @@ void qn_supervisor_message(struct qn_supervisor *s, qn_node_t from,
         return;
     }
     s->message_fd = fd;
-    qn_supervisor_event(s,
-                        (struct qn_supervision_event){.kind = QN_ON_MESSAGE,
-                                                      .node = from,
-                                                      .message = m,
-                                                      .unfit = is_unfit(s, m),
-                                                      .with_outbox = fd >= 0});
+    struct qn_supervision_event e = {.kind = QN_ON_MESSAGE,
+                                     .node = from,
+                                     .message = m,
+                                     .with_outbox = fd >= 0};
+    e.unfit = is_unfit(s, m, &e.fits);
+    qn_supervisor_event(s, e);
     qn_supervisor_close(s->message_fd);
     s->message_fd = -1;
 }

@@ -171,6 +171,20 @@ static int check_transport(struct qn_supervisor *s)
     return QN_OK;
 }
 
+/* Automatic seats cost nothing else that was asked for. */
+static void plan_seats(struct qn_supervisor *s,
+                       const struct qn_resource_limits *limits)
+{
+    const struct qn_transport *t = s->opts->transport(s->config.transport);
+    qn_config_seats_resolve(&s->config, t->memory != QN_TRANSPORT_DEVICE &&
+                                            qn_topology_grows(&s->config));
+    if (s->config.replicas_max_auto) {
+        const struct qn_transport_bytes channels =
+            qn_supervisor_channels(s, &s->config);
+        qn_budget_seats(limits, &s->config, &channels);
+    }
+}
+
 /* What can be known before anything is made. */
 int qn_supervisor_plan(struct qn_supervisor *s,
                        const struct qn_supervisor_opts *opts)
@@ -187,9 +201,8 @@ int qn_supervisor_plan(struct qn_supervisor *s,
     if (s->config.replicas == QN_REPLICAS_AUTO) {
         s->config.replicas = replicas_auto(s);
     }
-    if (s->config.replicas_max == QN_REPLICAS_AUTO) {
-        s->config.replicas_max = s->config.replicas;
-    }
+    qn_resource_check_read(&limits);
+    plan_seats(s, &limits);
     if (s->config.cells == QN_CELLS_AUTO) {
         s->config.cells = qn_resource_check_cells(s->config.replicas);
     }
@@ -207,7 +220,6 @@ int qn_supervisor_plan(struct qn_supervisor *s,
     }
     const struct qn_supervision_opts o = qn_supervisor_machine_opts(&s->config);
     qn_supervision_init(&s->machine, &o);
-    qn_resource_check_read(&limits);
     const struct qn_transport_bytes channels =
         qn_supervisor_channels(s, &s->config);
     return qn_resource_check_fit(&limits, &s->config, &channels, s->why,

@@ -31,7 +31,7 @@
  */
 #define QN_EVENT_MAP(X)                                                        \
     /* incarnation */                                                          \
-    X(BEGIN, "begin", NULL, "replicas", "applied", "pid", 0)                   \
+    X(BEGIN, "begin", NULL, "seats", "applied", "pid", 0)                      \
     X(SERVING, "serving", NULL, NULL, "applied", NULL, EPOCH)                  \
     X(DRAINING, "draining", NULL, NULL, "applied", NULL, EPOCH)                \
     /* the others, as this one sees them */                                    \

@@ -356,7 +356,7 @@ struct qn_config small_config(uint32_t replicas)
     struct qn_config c;
     qn_config_init(&c);
     c.maxmemory = 1 << 20; /* no line in the log explains it */
-    c.replicas = replicas;
+    c.replicas = c.replicas_max = replicas;
     c.port = 0;
     c.cells = 16;
     c.restart = false;

@@ -60,7 +60,7 @@ def test_any_replica_shows_the_recorders_of_all():
                 began = of(all_, i, "begin")
                 check("begins", len(began), 1)
                 check("process", began[0]["what"]["pid"], pids[i])
-                check("replicas", began[0]["what"]["replicas"], 3)
+                check("seats", began[0]["what"]["seats"], 8)
                 check("serving", len(of(all_, i, "serving")), 1)
             times = [e["monotonic_ns"] for e in all_]
             check("order", times, sorted(times))
@@ -156,10 +156,10 @@ def test_the_command_reports_errors():
         c = q.client(1)
         text = c.call("QUOIN", "EVENTS", "2").decode()
         assert {line.split()[2][0] for line in text.splitlines()} == {"2"}
-        for wrong in "3", "-1", "x":
+        for wrong in "8", "-1", "x":
             error = c.call("QUOIN", "EVENTS", wrong)
             check("no replica %s" % wrong, str(error),
-                  "ERR no such replica: there are 0 to 2")
+                  "ERR no such replica: there are 0 to 7")
         assert isinstance(c.call("QUOIN", "EVENTS", "1", "2"), Error)
         assert isinstance(c.call("QUOIN", "NONSENSE"), Error)
 

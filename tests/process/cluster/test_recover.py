@@ -555,7 +555,7 @@ def test_a_healthy_group_refuses():
             c = q.client(0)
             got = c.call("QUOIN", "RECOVER", info(q, 0)["epoch"], "2", "0")
             assert isinstance(got, Error), got
-            got = c.call("QUOIN", "RECOVER", "0", "3", "0")
+            got = c.call("QUOIN", "RECOVER", "0", "8", "0")
             assert "no such replica" in str(got), got
             check("write", c.call("SET", "key", "1"), b"OK")
             c.close()

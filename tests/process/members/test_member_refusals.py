@@ -8,6 +8,7 @@ import sys
 
 from tests.process.cluster.adoption import kill_supervisor, pids_of
 from tests.process.lib.checks import check, main, wait_until
+from tests.process.lib.info_view import info
 from tests.process.lib.quoind import Quoind
 
 PATH, QUOIN = map(os.path.abspath, sys.argv[1:3])
@@ -66,6 +67,27 @@ def test_one_that_the_machine_cannot_hold():
     with Quoind(PATH, replicas=1, seats=2,
                 args=["--maxmemory", "1000000gb"]) as q:
         refused(q, "has not the memory for one more", "add")
+
+
+def test_a_group_has_eight_seats_unless_told():
+    with Quoind(PATH, args=["--maxmemory", "100mb"]) as q:
+        check("seats", info(q, 0)["seats"], "8")
+        done(q, "add")
+    with Quoind(PATH, args=["--acceptor", "process"]) as q:
+        check("seats", info(q, 0)["seats"], "3")
+
+
+def test_a_limit_that_is_lowered_makes_room():
+    """A single replica has all memory for its store. The limit that counts is
+    the one in force."""
+    with Quoind(PATH, replicas=1) as q:
+        refused(q, "mb)\n", "add")
+        c = q.client(0)
+        check("set", c.call("CONFIG", "SET", "maxmemory", "100mb"), b"OK")
+        done(q, "add")
+        check("set", c.call("CONFIG", "SET", "maxmemory", "1000000gb"), b"OK")
+        refused(q, "or lower maxmemory", "add")
+        c.close()
 
 
 def test_without_a_supervisor():

@@ -3,17 +3,19 @@ meanwhile: each change ends as done or not begun, and all answers are
 linearizable.
 
     soak_members.py                     1 to 5 to 2 members and so on: 100 changes
-    soak_members.py --changes 500 --seed 7 --value-size 65536
+    soak_members.py --changes 500 --seed 7 --value-size 16..64ki
     soak_members.py --faults 0          without kills and stops
     soak_members.py --quick             1 to 3 to 2, then a few changes with faults
 
 A quoind with one replica and five seats. `quoin load --verify` runs at the common
-port. Each step adds a member, or removes one (the leader in every third), by
-`quoin member`. In some steps the newcomer, the leader, another member, or the
-supervisor is killed or stopped at a random moment of the change. When the
-stopped ones go on, and a killed supervisor is started again, all members must
-be online within 10 s: those that the command says, or, if its outcome is not
-known, those of before or after. One line per run; status 1 if it failed.
+port, with values of 16 bytes to 1 MiB. Each step adds a member, or removes one
+(the leader in every third), by `quoin member`. In some steps the newcomer, its
+donor, the leader, another member, or the supervisor is killed or stopped at a
+random moment of the change. When the stopped ones go on, and a killed
+supervisor is started again, all members must be online within 10 s: those that
+the command says, or, if its outcome is not known, those of before or after. No
+connection to the common port is refused, and none is reset while no process is
+killed or stopped. One line per run; status 1 if it failed.
 """
 import collections
 import os
@@ -22,12 +24,13 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 from tests.process.cluster.adoption import kill_supervisor, pids_of, start_again
 from tests.process.lib import script
-from tests.process.lib.info_view import look
-from tests.process.lib.quoind import Quoind
+from tests.process.lib.info_view import fields, info, look
+from tests.process.lib.quoind import Client, Quoind
 from tests.process.lib.verify import VerifiedLoad
 
 SEATS = 5
@@ -37,9 +40,48 @@ LINE = re.compile(r"replica(\d+):state=(\w+),votes=(\w+),pid=(\d+)")
 MIX = "get:4,set:2,incr:2,del:1,cas:2,rmw:1"
 
 
+class Caller(threading.Thread):
+    """A new connection to the common port for each request."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.port, self.answered, self.reset, self.wrong = port, 0, 0, []
+        self.excused = False  # a process is killed or stopped
+        self.over = threading.Event()
+
+    def run(self):
+        while not self.over.is_set():
+            excused = self.excused
+            try:
+                c = Client(self.port, timeout=60)
+                got = c.call("PING")
+                c.close()
+                self.answered += 1
+                if got != b"PONG":
+                    self.wrong.append("reply: %r" % got)
+            except ConnectionResetError as e:
+                self.reset += 1
+                if not excused and not self.excused:
+                    self.wrong.append("%r" % e)
+            except ConnectionRefusedError as e:
+                self.wrong.append("%r" % e)
+            except ConnectionError:
+                pass  # closed by a member that leaves, as in an upgrade
+            time.sleep(0.01)  # closed ones keep their ports for a minute
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *exc):
+        self.over.set()
+        self.join()
+
+
 class Run:
     def __init__(self, o):
         self.o, self.random = o, random.Random(o.seed)
+        self.given = {}
         self.count = collections.Counter()
         self.longest = 0.0
 
@@ -82,21 +124,50 @@ class Run:
     def victim(self, members, changed):
         """A process that may end without a loss of the data, or that no one
         needs; None: the supervisor."""
-        at = self.random.randrange(4)
+        at = self.random.randrange(5)
         left = members - {changed}
         if at == 0 or len(left) < 3:
             return None if at < 2 else self.newcomer(members)
         if at == 1:
             return self.newcomer(members)
-        return self.leader(members) if at == 2 else \
+        if at == 2 and changed is None:
+            return self.donor(members)
+        return self.leader(members) if at == 3 else \
             self.random.choice(sorted(left))
+
+    def snapshots(self, members):
+        """Given so far, by each that answers."""
+        given = {}
+        for i in members:
+            try:
+                given[i] = int(fields(info(self.q, i), i, "snapshots")["given"])
+            except (OSError, KeyError):
+                pass
+        return given
+
+    def donor(self, members):
+        """The member that gives a snapshot, or has just done so; any other one
+        if none is seen to."""
+        until = time.monotonic() + 0.3
+        while time.monotonic() < until:
+            for i in members:
+                try:
+                    line = fields(info(self.q, i), i, "snapshots")
+                    if line["cut_bytes"] != "0" or \
+                            int(line["given"]) > self.given.get(i, 0):
+                        self.count["donors"] += 1
+                        return i
+                except (OSError, KeyError):
+                    pass
+        return self.random.choice(sorted(members))
 
     def newcomer(self, members):
         fresh = set(pids_of(self.q)) - members
         return min(fresh) if fresh else None
 
-    def fault(self, members, changed):
+    def fault(self, members, changed, command):
         """@return what goes on afterwards."""
+        self.caller.excused = True
         time.sleep(self.random.random() * self.random.choice([0.02, 0.2]))
         who = self.victim(members, changed)
         if who is None:
@@ -115,6 +186,7 @@ class Run:
         if not stops:
             return lambda: None
         time.sleep(self.random.random() * 2)
+        self.count["done beside a stopped one"] += command.poll() == 0
 
         def goes_on():
             try:
@@ -138,13 +210,18 @@ class Run:
         """@return the members afterwards."""
         words = ["add"] if removed is None else \
             ["remove", "--replica", str(removed)]
+        if faulty and removed is None:
+            self.given = self.snapshots(members)
         p = self.command(*words)
-        goes_on = self.fault(members, removed) if faulty else lambda: None
+        goes_on = self.fault(members, removed, p) if faulty else lambda: None
         goes_on()
         out, err = p.communicate()
         if p.returncode != 0 and faulty:
             time.sleep(ORDER_S)  # what is not known is done by then, or never
         now = self.settled()
+        self.caller.excused = False
+        if self.caller.wrong:
+            raise AssertionError("common port: %r" % self.caller.wrong)
         after = members - {removed} if removed is not None else \
             members | (now - members)
         grown = len(now) == len(members) + (1 if removed is None else -1)
@@ -174,12 +251,14 @@ class Run:
         return members
 
     def run(self):
-        args = ["--value-size", str(self.o.value_size), "--mix", MIX,
-                "--connections", "8", "--rate", str(self.o.rate)]
+        args = ["--value-size", self.o.value_size, "--mix", MIX,
+                "--connections", "8", "--rate", str(self.o.rate),
+                "--seconds", "100000"]  # until it is told to end
         with Quoind(self.o.quoind, replicas=1, seats=SEATS,
                     args=["--shutdown-timeout", "5"]) as self.q, \
                 VerifiedLoad(self.q, self.o.quoin, *args,
-                             to=[self.q.port]) as load:
+                             to=[self.q.port]) as load, \
+                Caller(self.q.port) as self.caller:
             load.answered(1)
             members = self.steps()
             load.answered(1)
@@ -188,12 +267,16 @@ class Run:
             if verdict != "linearizable" or status != 0:
                 raise AssertionError("%s, status %d: %s" % (verdict, status,
                                                             text))
+        if self.caller.wrong:
+            raise AssertionError("common port: %r" % self.caller.wrong)
         if self.q.status != 0:
             raise AssertionError("quoind ended with status %d" % self.q.status)
         print("seed %d: %s; %d members; settled after %.2f s at most; %d "
-              "operations" % (self.o.seed, ", ".join(
+              "operations; %d connections to the common port, %d reset by kills"
+              % (self.o.seed, ", ".join(
                   "%d %s" % (n, what) for what, n in self.count.items()),
-                  len(members), self.longest, summary["ops"]))
+                  len(members), self.longest, summary["ops"],
+                  self.caller.answered, self.caller.reset))
 
 
 def parse():
@@ -203,7 +286,9 @@ def parse():
     p.add_argument("--faults", type=float, default=0.5,
                    help="part of the changes that a process is killed or "
                    "stopped in")
-    p.add_argument("--value-size", type=int, default=16)
+    p.add_argument("--value-size", default="mixed",
+                   help="as quoin load --value-size (%(default)s: 16 bytes to "
+                   "1 MiB, mostly small)")
     p.add_argument("--rate", type=int, default=2000, help="requests per second")
     p.add_argument("--slow", type=float, default=1,
                    help="times the limit; for a busy machine")

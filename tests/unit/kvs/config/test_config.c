@@ -267,6 +267,37 @@ Test(config, seats_are_as_many_as_replicas_or_more)
                      "replicas-max '2': there are 3 replicas; use 3 or more");
 }
 
+static uint32_t seats_auto(uint32_t replicas, uint32_t port, bool memory,
+                           bool grows)
+{
+    struct qn_config c;
+    qn_config_init(&c);
+    c.replicas = replicas;
+    c.port = port;
+    c.memory_acceptor = memory;
+    qn_config_seats_resolve(&c, grows);
+    cr_expect(c.replicas_max_auto);
+    return c.replicas_max;
+}
+
+Test(config, automatic_seats_are_eight_where_a_group_can_grow)
+{
+    struct qn_config c;
+    cr_expect_eq(seats_auto(3, 7379, true, true), 8);
+    cr_expect_eq(seats_auto(1, 0, true, true), 8);
+    cr_expect_eq(seats_auto(9, 7379, true, true), 9);
+    cr_expect_eq(seats_auto(3, 7379, true, false), 3);
+    cr_expect_eq(seats_auto(3, 7379, false, true), 3);
+    cr_expect_eq(seats_auto(3, 65530, true, true), 5, "ports up to 65535");
+    cr_expect_eq(seats_auto(3, 65533, true, true), 3, "and too few");
+    qn_config_init(&c);
+    c.replicas = 3;
+    c.replicas_max = 4;
+    qn_config_seats_resolve(&c, true);
+    cr_expect_eq(c.replicas_max, 4, "as told");
+    cr_expect_not(c.replicas_max_auto);
+}
+
 Test(config, a_group_of_the_process_acceptor_keeps_its_size)
 {
     struct qn_config c;

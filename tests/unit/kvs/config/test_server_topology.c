@@ -192,6 +192,23 @@ Test(server_topology, names_are_known_and_paths_are_not)
     cr_assert(!qn_topology_known("bad"));
 }
 
+Test(server_topology, vacant_seats_go_with_rules_only)
+{
+    static const char *const grow[] = {"auto", "sequential", "tree:k=2"};
+    static const char *const stay[] = {"adaptive", "ring:k=2", "machine.txt"};
+    for (size_t i = 0; i < QN_ARRAY_COUNT(grow); i++) {
+        const struct qn_config c = config_of(3, grow[i]);
+        cr_expect(qn_topology_grows(&c), "%s", grow[i]);
+    }
+    for (size_t i = 0; i < QN_ARRAY_COUNT(stay); i++) {
+        const struct qn_config c = config_of(3, stay[i]);
+        cr_expect_not(qn_topology_grows(&c), "%s", stay[i]);
+    }
+    struct qn_config c = config_of(3, "auto");
+    strcpy(c.machine, "costs.txt"); /* it may choose a ring */
+    cr_expect_not(qn_topology_grows(&c));
+}
+
 /* Whatever the rule, replicas sit so that parents come first, all on cores of
  * their own, and who leads first stays where he is. */
 Test(server_topology, a_tree_made_once_is_in_the_order_of_the_replicas)

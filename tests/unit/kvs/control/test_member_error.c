@@ -45,3 +45,16 @@ Test(member_error, an_answer_names_the_replica_and_the_error)
     cr_expect_str_eq(qn_member_answer_text(&full, line),
                      qn_member_error_text(QN_MEMBER_ERROR_FULL));
 }
+
+Test(member_error, an_answer_says_which_limit_would_fit)
+{
+    char line[QN_MEMBER_WHY_MAX];
+    struct qn_ctl_member_answer a = {.why = QN_MEMBER_ERROR_MEMORY,
+                                     .fits = 1200};
+    cr_expect(strstr(qn_member_answer_text(&a, line),
+                     "lower maxmemory (to 1200mb)") != NULL,
+              "%s", line);
+    a.fits = 0;
+    cr_expect_str_eq(qn_member_answer_text(&a, line),
+                     qn_member_error_text(QN_MEMBER_ERROR_MEMORY));
+}

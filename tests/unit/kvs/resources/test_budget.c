@@ -153,24 +153,112 @@ Test(budget, too_little_is_refused_in_a_line_that_says_what_to_do)
     cr_assert(budget.beyond);
 }
 
-/* What is automatic leaves room for all seats, so each can be taken. */
-Test(budget, one_more_fits_what_was_left_for_all_seats)
+/* An operator who says how many there may be has memory left for them. */
+Test(budget, memory_is_for_the_replicas_that_begin_or_were_asked_for)
 {
-    struct qn_config c = config(1), alone = config(1);
-    c.replicas_max = 5;
+    struct qn_config c = config(3), told = config(3), begins = config(3);
+    c.replicas_max_auto = true;
+    c.replicas_max = told.replicas_max = 8;
+    begins.replicas_max = 3;
     cr_assert_eq(make(&c, 24 * GIB, NONE, NONE), QN_OK);
-    cr_assert_eq(make(&alone, 24 * GIB, NONE, NONE), QN_OK);
-    cr_expect_lt(c.maxmemory, alone.maxmemory / 5);
-    const struct qn_resource_limits fifth = limits(24 * GIB / 5, NONE, NONE);
-    const struct qn_resource_limits less = limits(24 * GIB / 6, NONE, NONE);
-    const struct qn_resource_limits group = limits(24 * GIB, 4 * GIB, NONE);
-    const struct qn_resource_limits unknown = limits(0, NONE, NONE);
-    cr_expect(qn_budget_one_more(&fifth, &c, &channels));
-    cr_expect_not(qn_budget_one_more(&less, &c, &channels));
-    cr_expect_not(qn_budget_one_more(&group, &c, &channels));
-    cr_expect(qn_budget_one_more(&unknown, &c, &channels));
-    c.maxmemory = 0; /* no limit: only what comes before the first key */
-    cr_expect(qn_budget_one_more(&less, &c, &channels));
+    cr_assert_eq(make(&told, 24 * GIB, NONE, NONE), QN_OK);
+    cr_assert_eq(make(&begins, 24 * GIB, NONE, NONE), QN_OK);
+    cr_expect_leq(c.maxmemory, begins.maxmemory);
+    cr_expect_geq(c.maxmemory, begins.maxmemory / 100 * 99);
+    cr_expect_lt(told.maxmemory, c.maxmemory * 3 / 8);
+}
+
+static struct qn_budget_group group(const struct qn_config *c, uint32_t members)
+{
+    return (struct qn_budget_group){.members = members,
+                                    .maxmemory = c->maxmemory};
+}
+
+static bool one_more(const struct qn_config *c, const struct qn_budget_group *g,
+                     uint64_t memory, uint64_t left, uint64_t *fits)
+{
+    const struct qn_resource_limits l = limits(memory, left, NONE);
+    *fits = 1;
+    return qn_budget_one_more(&l, c, &channels, g, fits);
+}
+
+Test(budget, a_group_whose_limit_is_automatic_can_grow_from_three_to_four)
+{
+    struct qn_config c = config(3);
+    uint64_t fits;
+    c.replicas_max_auto = true;
+    c.replicas_max = 8;
+    cr_assert_eq(make(&c, 24 * GIB, NONE, NONE), QN_OK);
+    for (uint32_t n = 3; n < 8; n++) {
+        const struct qn_budget_group g = group(&c, n);
+        cr_expect_eq(one_more(&c, &g, 24 * GIB, NONE, &fits), n < 4, "%u", n);
+    }
+}
+
+/* What is told is what fits: with a little more it does not. */
+Test(budget, a_single_replica_lowers_its_limit_before_one_more_comes)
+{
+    struct qn_config c = config(1);
+    uint64_t fits;
+    c.replicas_max_auto = true;
+    c.replicas_max = 8;
+    cr_assert_eq(make(&c, 24 * GIB, NONE, NONE), QN_OK);
+    struct qn_budget_group g = group(&c, 1);
+    cr_assert_not(one_more(&c, &g, 24 * GIB, NONE, &fits));
+    cr_assert_gt(fits, 4 * GIB);
+    cr_assert_lt(fits, 6 * GIB);
+    g.maxmemory = fits;
+    cr_expect(one_more(&c, &g, 24 * GIB, NONE, &fits));
+    g.maxmemory += MIB;
+    cr_expect_not(one_more(&c, &g, 24 * GIB, NONE, &fits));
+}
+
+/* Of 24 GiB, 3 are taken: the same as if they were free. A store that has
+ * taken more than its limit allows takes no more. */
+Test(budget, what_stores_have_taken_counts_once)
+{
+    struct qn_config c = config(3);
+    uint64_t fits;
+    c.replicas_max = 8;
+    cr_assert_eq(make(&c, 24 * GIB, NONE, NONE), QN_OK);
+    struct qn_budget_group none = group(&c, 3), some = none, more = none;
+    some.used[0] = some.used[1] = some.used[2] = GIB;
+    more.used[0] = 3 * GIB;
+    none.maxmemory = some.maxmemory = more.maxmemory = 3 * GIB;
+    uint64_t least = GIB; /* of free memory, in which one more fits */
+    while (!one_more(&c, &none, least, NONE, &fits)) {
+        least += 64 * MIB;
+    }
+    cr_expect_not(
+        one_more(&c, &some, least - 3 * GIB - 128 * MIB, NONE, &fits));
+    cr_expect(one_more(&c, &some, least - 3 * GIB + 128 * MIB, NONE, &fits));
+    cr_expect(one_more(&c, &more, least - 3 * GIB + 128 * MIB, NONE, &fits));
+    more.used[0] = 30 * GIB;
+    cr_expect_not(one_more(&c, &more, GIB, NONE, &fits));
+    cr_expect_not(one_more(&c, &none, 2 * least, GIB, &fits), "control group");
+    cr_expect(one_more(&c, &none, 0, NONE, &fits), "nothing is known");
+    none.maxmemory = 0; /* no limit: only what comes before the first key */
+    cr_expect(one_more(&c, &none, GIB, NONE, &fits));
+}
+
+/* A process maps the rings of all seats. */
+Test(budget, automatic_seats_are_fewer_if_address_space_is_short)
+{
+    struct qn_config c = config(3);
+    c.replicas_max = 8;
+    const struct qn_resource_limits l = limits(24 * GIB, NONE, 32 * GIB);
+    qn_budget_seats(&l, &c, &channels);
+    cr_expect_eq(c.replicas_max, 8);
+    uint32_t before = 8;
+    for (uint64_t gib = 20; gib > 1; gib--) {
+        const struct qn_resource_limits less =
+            limits(24 * GIB, NONE, gib * GIB);
+        qn_budget_seats(&less, &c, &channels);
+        cr_expect_leq(c.replicas_max, before);
+        cr_expect_geq(c.replicas_max, 3);
+        before = c.replicas_max;
+    }
+    cr_expect_eq(before, 3);
 }
 
 Test(budget, a_group_that_keeps_its_size_has_all_memory)

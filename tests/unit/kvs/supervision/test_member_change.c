@@ -554,10 +554,14 @@ Test(member_change, one_that_the_machine_cannot_hold_is_refused)
     const struct qn_control_msg m = {.kind = QN_CTL_MEMBER_ADD,
                                      .u.member_add.client = CLIENT};
     serve(&b, 3);
-    step(&b,
-         (struct qn_supervision_event){
-             .kind = QN_ON_MESSAGE, .node = 1, .message = &m, .unfit = true});
+    step(&b, (struct qn_supervision_event){.kind = QN_ON_MESSAGE,
+                                           .node = 1,
+                                           .message = &m,
+                                           .unfit = true,
+                                           .fits = 700});
     cr_expect_eq(answer(&b, 1), QN_MEMBER_ERROR_MEMORY);
+    cr_expect_eq(message(&b, 1, QN_CTL_MEMBER_ANSWER)->u.member_answer.fits,
+                 700);
 }
 
 Test(member_change, operations_refuse_each_other)
