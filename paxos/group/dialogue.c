@@ -28,6 +28,7 @@ static void put_welcome(uint8_t *b, const struct qn_dialogue_layout *l)
     qn_put_le(b + 4, l->cells, 4);
     qn_put_le(b + 8, l->log_bytes, 8);
     qn_put_le(b + 16, l->command_max, 8);
+    qn_put_le(b + 32, l->process_acceptor, 1);
 }
 
 void qn_dialogue_encode(const struct qn_dialogue_msg *m, uint8_t *bytes)
@@ -93,6 +94,7 @@ static bool take_welcome(const uint8_t *b, struct qn_dialogue_layout *l)
     l->cells = (uint32_t)qn_get_le(b + 4, 4);
     l->log_bytes = qn_get_le(b + 8, 8);
     l->command_max = qn_get_le(b + 16, 8);
+    l->process_acceptor = b[32] != 0;
     return l->nodes >= 1 && l->nodes <= QN_NODES_MAX && l->cells >= 16 &&
            qn_is_pow2(l->cells);
 }

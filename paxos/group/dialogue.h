@@ -31,7 +31,7 @@
 #include "core/base/bits.h"
 #include "core/node.h"
 
-#define QN_DIALOGUE_VERSION 2u
+#define QN_DIALOGUE_VERSION 3u
 #define QN_DIALOGUE_BYTES   528u
 #define QN_DIALOGUE_TEXT    160u /* of a refusal, with its zero */
 #define QN_DIALOGUE_NAME    64u  /* of an application, likewise */
@@ -59,6 +59,7 @@ struct qn_dialogue_layout {
     uint32_t nodes; /* seats, 1 .. QN_NODES_MAX */
     uint32_t cells; /* of a lane, a power of two from 16 */
     uint64_t log_bytes, command_max;
+    bool process_acceptor;
 };
 
 struct qn_dialogue_msg {

@@ -41,7 +41,9 @@ void qn_group_defaults(struct qn_group_opts *o)
         o->proposal_bytes != 0 ? o->proposal_bytes : (uint64_t)8 << 20;
     o->barriers = o->barriers != 0 ? o->barriers : 1024;
     o->members = o->members != 0 ? o->members : 1;
-    o->capacity = o->capacity != 0 ? o->capacity : QN_MAX(o->members, CAPACITY);
+    const uint32_t most =
+        o->process_acceptor ? o->members : QN_MAX(o->members, CAPACITY);
+    o->capacity = o->capacity != 0 ? o->capacity : most;
 }
 
 static bool printable(const char *s)

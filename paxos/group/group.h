@@ -25,7 +25,8 @@
  * ends, however it ends, the others go on if a majority of the voters lives.
  * qn_group_change makes voters, and removes members. No process is special
  * afterwards: the first one may end, too. When the last has ended, so has the
- * group, and the name is free.
+ * group, and the name is free. (With `process_acceptor` a group begins with all
+ * its members. They end and return, and that is all that changes.)
  *
  * State. A member begins with the empty state. `apply` changes it, in all
  * members alike: from the command's bytes and what stands beside them, nothing
@@ -144,6 +145,10 @@ struct qn_group_opts {
     uint64_t log_bytes;   /* kept for members that lag, in the memory of each;
                              1 MiB .. 1 GiB; 16 MiB */
     uint64_t command_max; /* bytes, up to QN_GROUP_COMMAND_MAX; 1 MiB */
+    bool process_acceptor; /* what is proposed is decided by another member than
+                              the one that leads, not in shared memory: then
+                              `capacity` is `members`, 1 or from 3 on, there are
+                              no observers, and no voter comes or goes */
     /* Each its own: */
     uint32_t proposals;      /* under way at once; 1024 */
     uint64_t proposal_bytes; /* of them, one may be longer; 8 MiB */
@@ -208,11 +213,13 @@ struct qn_group_status {
                          leader may be former ones, or 0 */
     uint64_t in_sync; /* voters with which nothing that was decided is lost */
     uint32_t leader;
+    uint32_t acceptor;  /* seat; with `process_acceptor` another one */
     uint64_t epoch;     /* grows with each change of roles */
     uint64_t failovers; /* that this incarnation has seen */
     uint32_t deaths;    /* that the group survives at once, from now on */
     bool halted;        /* what was decided is lost with members that have
-                           ended */
+                           ended. With `process_acceptor`: leader and acceptor
+                           have ended together; all leave, and begin anew */
     uint64_t applied;   /* slots <= it are applied here, */
     uint64_t decided;   /* ... and decided, as far as known here */
     uint64_t commands;  /* applied by this incarnation */
@@ -277,15 +284,15 @@ int qn_group_fd(const struct qn_group *g);
  * @return QN_GROUP_AGAIN: another turn is due at once; QN_GROUP_ARMED: when the
  *         descriptor is readable. Or it has ended, qn_group_why says why, and
  *         only leaving is left: QN_EINVAL: refused (another application,
- *         version or transport); QN_ENOSYS: the members, or the kernel, speak
- *         another version; QN_EBUSY: all seats are taken, or `robust_list` and
- *         this thread is a member of another group that way, or has locked a
- *         robust mutex; QN_EREMOVED: it was removed (qn_group_change);
- *         QN_EABORTED: its thread has ended; QN_EAPPLY: `apply` has failed
- *         again, after a state was fetched; QN_EPERM: in a forked child;
- *         QN_EMFILE; QN_ENOMEM; QN_EIO; or an error of the snapshots'
- *         callbacks, of this member or another one, that has come again for
- *         some seconds.
+ *         version or transport; an observer, with `process_acceptor`);
+ *         QN_ENOSYS: the members, or the kernel, speak another version;
+ *         QN_EBUSY: all seats are taken, or `robust_list` and this thread is a
+ *         member of another group that way, or has locked a robust mutex;
+ *         QN_EREMOVED: it was removed (qn_group_change); QN_EABORTED: its
+ *         thread has ended; QN_EAPPLY: `apply` has failed again, after a state
+ *         was fetched; QN_EPERM: in a forked child; QN_EMFILE; QN_ENOMEM;
+ *         QN_EIO; or an error of the snapshots' callbacks, of this member or
+ *         another one, that has come again for some seconds.
  */
 int qn_group_turn(struct qn_group *g);
 
@@ -355,7 +362,8 @@ struct qn_group_change {
  *                 QN_ENOTLEADER, QN_ETIMEDOUT: no leader has answered;
  *                 QN_EABORTED: this member leaves; QN_EREMOVED: it was removed.
  * @return QN_OK; else nothing has begun and `done` is not called: QN_EINVAL: no
- *         such seat, or no member ever had it; QN_ENOSYS: a group of one seat;
+ *         such seat, or no member ever had it; QN_ENOSYS: a group of one seat,
+ *         or with `process_acceptor`;
  *         QN_EBUSY: another one was asked for here, or inside a callback of the
  *         service; QN_EAGAIN: this process is not a member yet; QN_EPERM (a
  *         forked child), or the error that has ended it.

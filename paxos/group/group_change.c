@@ -74,7 +74,7 @@ static void take(struct qn_group *g, qn_time_t now)
 
 static bool wants_vote(const struct qn_group *g)
 {
-    return g->serving && !g->o.observer &&
+    return g->serving && !g->o.observer && !g->layout.process_acceptor &&
            (qn_driver_voters(g->driver) >> g->self & 1) == 0;
 }
 
@@ -145,7 +145,7 @@ int qn_group_change(struct qn_group *g, const struct qn_group_change *c,
     if (c->seat >= g->layout.nodes || seat.incarnation == 0) {
         return QN_EINVAL;
     }
-    if (g->layout.nodes == 1) {
+    if (!qn_group_by_memory(&g->layout)) {
         return QN_ENOSYS;
     }
     if (g->order.open) {

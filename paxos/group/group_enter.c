@@ -57,6 +57,11 @@ enum { MEBI = 1 << 20, CELLS_MIN = 16, CELLS_MAX = 65536 };
 
 /* ---- options ------------------------------------------------------------- */
 
+bool qn_group_by_memory(const struct qn_dialogue_layout *l)
+{
+    return l->nodes > 1 && !l->process_acceptor;
+}
+
 struct qn_device_opts qn_group_device(const struct qn_dialogue_layout *l)
 {
     return (struct qn_device_opts){
@@ -81,6 +86,15 @@ static size_t device_bytes(const struct qn_group *g,
     return qn_transport_needs(g->o.transport, l->cells, &d).device;
 }
 
+/* With the process acceptor all seats vote from the beginning. Two nodes have
+ * no third one that could lead when one of them has ended. */
+static bool acceptor_fits(const struct qn_group_opts *o,
+                          const struct qn_dialogue_layout *l)
+{
+    return !l->process_acceptor ||
+           (o->members == l->nodes && l->nodes != 2 && !o->observer);
+}
+
 static bool valid(const struct qn_group_opts *o,
                   const struct qn_dialogue_layout *l)
 {
@@ -97,8 +111,11 @@ int qn_group_layout(const struct qn_group_opts *o, struct qn_dialogue_layout *l)
         .nodes = o->capacity,
         .cells = o->cells != 0 ? o->cells : 1024,
         .log_bytes = o->log_bytes != 0 ? o->log_bytes : 16 * (uint64_t)MEBI,
-        .command_max = o->command_max != 0 ? o->command_max : MEBI};
-    return valid(o, l) && o->members <= l->nodes ? QN_OK : QN_EINVAL;
+        .command_max = o->command_max != 0 ? o->command_max : MEBI,
+        .process_acceptor = o->process_acceptor};
+    return valid(o, l) && o->members <= l->nodes && acceptor_fits(o, l)
+               ? QN_OK
+               : QN_EINVAL;
 }
 
 /* ---- giving back --------------------------------------------------------- */
@@ -261,7 +278,8 @@ int qn_group_welcomed(struct qn_group *g, const struct qn_dialogue_layout *l,
                       const int *fds)
 {
     int err = valid(&g->o, l) ? QN_OK : QN_ECORRUPT;
-    if (err == QN_OK && !qn_group_can_serve(&g->o.service, l->nodes)) {
+    if (err == QN_OK && (!qn_group_can_serve(&g->o.service, l->nodes) ||
+                         (l->process_acceptor && g->o.observer))) {
         err = QN_EINVAL;
     }
     if (err == QN_OK) {

@@ -239,6 +239,7 @@ int qn_group_welcomed(struct qn_group *g, const struct qn_dialogue_layout *l,
                       const int *fds);
 
 /** A member of these options. */
+bool qn_group_by_memory(const struct qn_dialogue_layout *l);
 struct qn_device_opts qn_group_device(const struct qn_dialogue_layout *l);
 uint64_t qn_group_ring_bytes(const struct qn_dialogue_layout *l);
 uint64_t qn_group_arena_bytes(const struct qn_dialogue_layout *l);

@@ -376,7 +376,11 @@ static void on_message(struct qn_group *g, struct qn_group_link *l,
             int err = qn_group_welcomed(g, &m->welcome.layout, fds);
             g->seen = m->welcome.voters;
             if (err != QN_OK) {
-                (void)qn_group_fail(g, err, "the commons cannot be mapped");
+                (void)qn_group_fail(
+                    g, err,
+                    err == QN_EINVAL ? "the group has no observers, or needs "
+                                       "snapshots, which this one cannot give"
+                                     : "the commons cannot be mapped");
             }
             return;
         }

@@ -23,7 +23,7 @@ int qn_group_needs(const struct qn_group_opts *o, struct qn_group_needs *out)
     const struct qn_device_opts d = qn_group_device(&l);
     const struct qn_member_size size = {
         .nodes = l.nodes,
-        .memory_acceptor = l.nodes > 1,
+        .memory_acceptor = qn_group_by_memory(&l),
         .ring_bytes = qn_group_ring_bytes(&l),
         .arena_bytes = qn_group_arena_bytes(&l),
         .backlog_bytes = l.log_bytes,

@@ -448,7 +448,8 @@ static uint32_t count(uint64_t mask)
 }
 
 /* A majority must live that changes the roles, and one of those with which
- * nothing is lost. */
+ * nothing is lost: with the process acceptor those are two, whichever has what
+ * was decided last. */
 static uint32_t survived(uint64_t voters, uint64_t voting, uint64_t in_sync)
 {
     const uint32_t needed = count(voters) / 2 + 1;
@@ -472,6 +473,7 @@ static void status_of_member(const struct qn_group *g,
     out->voters = d.voters;
     out->in_sync = d.in_sync;
     out->leader = d.leader;
+    out->acceptor = d.acceptor;
     out->epoch = d.epoch;
     out->failovers = d.failovers;
     out->deaths = survived(d.voters, d.voting, d.in_sync);

@@ -100,7 +100,7 @@ int qn_group_member_make(struct qn_group *g)
         .cells = l->cells,
         .device = qn_group_device(l),
         .shares = true,
-        .memory_acceptor = l->nodes > 1,
+        .memory_acceptor = qn_group_by_memory(l),
         .ring_bytes = qn_group_ring_bytes(l),
         .arena_bytes = qn_group_arena_bytes(l),
         .backlog_bytes = l->log_bytes,

@@ -19,9 +19,12 @@ static const struct qn_dialogue_msg all[] = {
      .hello =
          {.application = "a", .version = 7, .formats = 9, .transport = "t"}},
     {.kind = QN_DIALOGUE_WELCOME,
-     .welcome =
-         {.layout = {.nodes = 3, .cells = 64, .log_bytes = 5, .command_max = 6},
-          .voters = 5}},
+     .welcome = {.layout = {.nodes = 3,
+                            .cells = 64,
+                            .log_bytes = 5,
+                            .command_max = 6,
+                            .process_acceptor = true},
+                 .voters = 5}},
     {.kind = QN_DIALOGUE_PEER,
      .peer = {.node = 63,
               .incarnation = 1u << 31,
