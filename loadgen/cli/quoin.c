@@ -35,6 +35,8 @@ static const struct row table[] = {
      "the same for diamond rings, over queuepairs and as tasks"},
     {"bench commit", qn_bench_commit,
      "measure one command through consensus, bare and in members"},
+    {"bench feed", qn_bench_feed,
+     "measure what subscribers of a group's changes cost writers"},
     {"load", qn_load, "drive a RESP server; report rates and latencies"},
     {"machine", qn_machine_command,
      "show and measure a machine: its cores, costs of messages"},

@@ -21,6 +21,7 @@ qn_subcommand_fn qn_bench_barrier;     /* bcast/bcast_command.c */
 qn_subcommand_fn qn_bench_allreduce;   /* bcast/bcast_command.c */
 qn_subcommand_fn qn_bench_2pc;         /* bcast/bcast_command.c */
 qn_subcommand_fn qn_bench_commit;      /* commit/commit_bench.c */
+qn_subcommand_fn qn_bench_feed;        /* commit/feed_bench.c */
 qn_subcommand_fn qn_bench_collectives; /* collective/collective_command.c */
 qn_subcommand_fn qn_bench_ring;        /* collective/collective_command.c */
 qn_subcommand_fn qn_bench_store;       /* bench_store.c */

@@ -14,6 +14,10 @@
  * is done to subscribers when a record is overwritten. `index` only saves it
  * the search: no record below it reaches beyond its position.
  *
+ * A subscriber that has lost something must seek. While that is so of all of
+ * them, for as long as the ring takes to be overwritten once, nothing is
+ * recorded: so one that has stopped costs a comparison for each command.
+ *
  * Between records there is nothing, so a position between the end of one and
  * the next one is as good as either. That is why `first` is the end of the
  * record that was cut last, not the beginning of the oldest: a subscriber that
@@ -45,9 +49,14 @@ struct qn_feed {
     struct qn_feed_position first; /* what is kept begins there; with a block */
     struct kept *block;  /* records, and their bytes behind; or NULL */
     uint64_t lo, hi;     /* numbers of records, run free */
+    uint64_t lo_at;      /* lo, modulo records */
     uint64_t head, tail; /* of bytes, run free until it is empty */
+    uint64_t head_at;    /* head, modulo bytes; below it */
     uint64_t bytes;      /* of all that are kept */
     uint64_t cut;
+    uint64_t look_due; /* of `cut`: then it looks whether all are gone ... */
+    bool all_gone;     /* ... which they were then, and have been since, */
+    bool idle;         /* ... twice: nothing is recorded until one seeks */
     uint32_t subscribers;
     struct subscriber subscriber[QN_FEED_SUBSCRIBERS_MAX];
 };
@@ -58,15 +67,14 @@ static struct qn_feed_position later(struct qn_feed_position a,
     return qn_feed_compare(a, b) < 0 ? b : a;
 }
 
+/* From lo to hi. (A division for each command would cost as much as the rest.)
+ */
 static struct kept *record(const struct qn_feed *f, uint64_t number)
 {
     QN_DASSERT(f->block != NULL);
-    return &f->block[number % f->o.records];
-}
-
-static uint8_t *bytes_at(const struct qn_feed *f, uint64_t offset)
-{
-    return (uint8_t *)(f->block + f->o.records) + offset % f->o.bytes;
+    QN_DASSERT(number - f->lo <= f->o.records);
+    const uint64_t i = f->lo_at + (number - f->lo);
+    return &f->block[i < f->o.records ? i : i - f->o.records];
 }
 
 /* ---- the block ----------------------------------------------------------- */
@@ -76,13 +84,30 @@ uint64_t qn_feed_bytes(const struct qn_feed_opts *o)
     return o->records * (uint64_t)sizeof(struct kept) + o->bytes;
 }
 
+static void empty(struct qn_feed *f)
+{
+    f->cut += f->hi - f->lo;
+    f->first = f->next;
+    f->lo = f->hi = f->lo_at = f->bytes = 0;
+    f->head = f->tail = f->head_at = 0;
+}
+
+/* One seeks: what comes next is recorded. */
+static void wake(struct qn_feed *f)
+{
+    f->first = f->idle ? f->next : f->first;
+    f->idle = f->all_gone = false;
+}
+
 static int block_take(struct qn_feed *f)
 {
     if (f->block == NULL) {
         const struct qn_alloc *a = f->o.alloc;
         f->block = a->resize(a->ctx, NULL, qn_feed_bytes(&f->o));
-        f->first = f->next;
-        f->lo = f->hi = f->head = f->tail = f->bytes = 0;
+        f->lo = f->hi; /* of a block that was given back */
+        empty(f);
+        f->idle = f->all_gone = false;
+        f->look_due = f->cut;
     }
     return f->block != NULL ? QN_OK : QN_ENOMEM;
 }
@@ -141,6 +166,7 @@ static void cut_oldest(struct qn_feed *f)
     f->tail = k->end;
     f->bytes -= k->r.bytes.len;
     f->lo++;
+    f->lo_at = f->lo_at + 1 < f->o.records ? f->lo_at + 1 : 0;
     f->cut++;
 }
 
@@ -148,43 +174,85 @@ static void cut_oldest(struct qn_feed *f)
  * none, whatever is cut. */
 static bool make_room(struct qn_feed *f, uint64_t len)
 {
-    uint64_t left = f->o.bytes - f->head % f->o.bytes;
+    uint64_t left = f->o.bytes - f->head_at;
     uint64_t skip = len > left ? left : 0;
     while (f->lo < f->hi && (f->hi - f->lo == f->o.records ||
                              f->head + skip + len - f->tail > f->o.bytes)) {
         cut_oldest(f);
     }
     f->head += skip;
+    f->head_at = skip > 0 ? 0 : f->head_at;
     if (f->lo == f->hi) {
-        f->head = f->tail = 0;
+        f->head = f->tail = f->head_at = 0;
     }
     return len <= f->o.bytes;
 }
 
-/* `r` with positions. It is what comes next. */
-static void add(struct qn_feed *f, const struct qn_feed_record *r)
+struct qn_feed_position qn_feed_first(const struct qn_feed *f)
 {
-    uint64_t len = r->bytes.len;
-    f->next = r->to;
-    if (f->block == NULL) {
+    return f->block != NULL && !f->idle ? f->first : f->next;
+}
+
+static bool is_gone(const struct qn_feed *f, struct qn_feed_position at)
+{
+    return qn_feed_compare(at, qn_feed_first(f)) < 0;
+}
+
+static uint32_t count_gone(const struct qn_feed *f)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < f->o.subscribers; i++) {
+        const struct subscriber *s = &f->subscriber[i];
+        n += s->used && is_gone(f, s->at);
+    }
+    return n;
+}
+
+/* All that is kept was recorded since the last look. Is it kept for nothing? */
+static void look(struct qn_feed *f)
+{
+    const bool all = !f->o.retain && count_gone(f) == f->subscribers;
+    f->look_due = f->cut + QN_MAX(f->hi - f->lo, 1u);
+    if (all && f->all_gone) {
+        empty(f);
+        f->idle = true;
+    }
+    f->all_gone = all;
+}
+
+/* What comes next reaches to before `to`: `r`, but for kind and positions. */
+static void add(struct qn_feed *f, enum qn_feed_kind kind,
+                struct qn_feed_position to, const struct qn_feed_record *r)
+{
+    const struct qn_feed_position at = f->next;
+    const uint64_t len = r->bytes.len;
+    if (f->block != NULL && !f->idle && f->cut >= f->look_due) {
+        look(f);
+    }
+    f->next = to;
+    if (f->block == NULL || f->idle) {
         return;
     }
     if (!make_room(f, len)) {
-        f->first = r->to;
+        f->first = to;
         f->cut++;
         return;
     }
     struct kept *k = record(f, f->hi);
-    uint8_t *at = bytes_at(f, f->head);
-    QN_ASSERT(f->head % f->o.bytes + len <= f->o.bytes);
+    uint8_t *bytes = (uint8_t *)(f->block + f->o.records) + f->head_at;
+    QN_ASSERT(f->head_at + len <= f->o.bytes);
     if (len != 0) {
-        memcpy(at, r->bytes.data, len);
+        memcpy(bytes, r->bytes.data, len);
     }
     f->head += len;
+    f->head_at = f->head_at + len < f->o.bytes ? f->head_at + len : 0;
     f->bytes += len;
     f->hi++;
     k->r = *r;
-    k->r.bytes.data = at;
+    k->r.kind = kind;
+    k->r.at = at;
+    k->r.to = to;
+    k->r.bytes.data = bytes;
     k->end = f->head;
     QN_ASSERT(f->bytes <= f->o.bytes);
 }
@@ -193,9 +261,8 @@ static void add(struct qn_feed *f, const struct qn_feed_record *r)
 static void pass_to(struct qn_feed *f, qn_slot_t to)
 {
     if (to > f->next.slot) {
-        const struct qn_feed_record gap = {
-            .kind = QN_FEED_GAP, .at = f->next, .to = {.slot = to}};
-        add(f, &gap);
+        const struct qn_feed_record nothing = {.bytes = {NULL, 0}};
+        add(f, QN_FEED_GAP, (struct qn_feed_position){.slot = to}, &nothing);
     }
 }
 
@@ -203,15 +270,8 @@ void qn_feed_command(struct qn_feed *f, const struct qn_feed_record *c)
 {
     QN_ASSERT(c->at.slot >= f->next.slot);
     pass_to(f, c->at.slot);
-    if (f->block == NULL) {
-        f->next.number++;
-        return;
-    }
-    struct qn_feed_record r = *c;
-    r.kind = QN_FEED_COMMAND;
-    r.at = r.to = f->next;
-    r.to.number++;
-    add(f, &r);
+    const struct qn_feed_position to = {f->next.slot, f->next.number + 1};
+    add(f, QN_FEED_COMMAND, to, c);
 }
 
 void qn_feed_slot_end(struct qn_feed *f, qn_slot_t slot)
@@ -260,16 +320,6 @@ static uint64_t search(const struct qn_feed *f, struct qn_feed_position at)
     return lo;
 }
 
-struct qn_feed_position qn_feed_first(const struct qn_feed *f)
-{
-    return f->block != NULL ? f->first : f->next;
-}
-
-static bool is_gone(const struct qn_feed *f, struct qn_feed_position at)
-{
-    return qn_feed_compare(at, qn_feed_first(f)) < 0;
-}
-
 int qn_feed_subscribe(struct qn_feed *f, const struct qn_feed_position *from,
                       uint32_t *id)
 {
@@ -310,6 +360,7 @@ int qn_feed_seek(struct qn_feed *f, uint32_t id,
     if (to != NULL && is_gone(f, *to)) {
         return QN_EGONE;
     }
+    wake(f);
     s->at = to != NULL ? *to : f->next;
     s->index = search(f, s->at);
     return QN_OK;
@@ -356,13 +407,10 @@ void qn_feed_status(const struct qn_feed *f, struct qn_feed_status *out)
     *out = (struct qn_feed_status){.first = qn_feed_first(f),
                                    .next = f->next,
                                    .subscribers = f->subscribers,
+                                   .gone = count_gone(f),
                                    .cut = f->cut};
     if (f->block != NULL) {
         out->records = (uint32_t)(f->hi - f->lo);
         out->bytes = f->bytes;
-    }
-    for (uint32_t i = 0; i < f->o.subscribers; i++) {
-        const struct subscriber *s = &f->subscriber[i];
-        out->gone += s->used && is_gone(f, s->at);
     }
 }

@@ -34,6 +34,11 @@
  *     qn_feed_subscribe(f, NULL, &id)     or qn_feed_seek(f, id, NULL): what
  *                                         follows the state, without a gap
  *
+ * If all subscribers are cut, and none seeks while as much is recorded as is
+ * kept, then nothing is recorded any more (unless `retain`), until one seeks:
+ * what comes next is the first to be had then. So a subscriber that has stopped
+ * costs its member nothing.
+ *
  * Memory: one block of qn_feed_bytes, allocated when the first subscriber comes
  * and freed when the last one has gone, or as long as the feed with `retain`.
  * Recording a command is a copy of its bytes, and nothing while there is no

@@ -349,6 +349,82 @@ CASE(a_subscriber_that_lags_costs_another_one_nothing)
     cr_assert_eq(status().gone, 1u);
 }
 
+/* Once all that is kept was recorded after it was cut. */
+CASE(for_a_subscriber_that_has_stopped_nothing_is_recorded)
+{
+    struct qn_feed_opts o = opts;
+    o.retain = false;
+    begin(&o);
+    uint32_t id = subscribe_now();
+    for (int i = 0; i < 2 * RECORDS + 1; i++) {
+        slot_of(1);
+    }
+    cr_assert_eq(status().records, (uint32_t)RECORDS);
+    slot_of(1);
+    cr_assert_eq(status().records + status().bytes, 0u);
+    cr_assert_eq(status().cut, 2u * RECORDS + 1);
+    cr_assert_eq(status().gone, 1u);
+    slot_of(1);
+    cr_assert_eq(status().records, 0u);
+    cr_assert_eq(qn_feed_read(f, id, &r), QN_EGONE);
+    cr_assert_eq(qn_feed_lag(f, id), 0u);
+    struct qn_feed_position first = qn_feed_first(f);
+    cr_assert(is_at(first, slot, 0));
+    cr_assert_eq(qn_feed_seek(f, id, &first), QN_OK);
+    cr_assert_eq(qn_feed_read(f, id, &r), QN_EAGAIN);
+    slot_of(1);
+    cr_assert(reads(id, slot - 1, 0));
+}
+
+CASE(for_one_of_two_or_one_that_seeks_in_time_all_is_recorded)
+{
+    struct qn_feed_opts o = opts;
+    o.retain = false;
+    begin(&o);
+    uint32_t slow = subscribe_now();
+    uint32_t fast = subscribe_now();
+    for (int i = 0; i < 10 * RECORDS; i++) {
+        slot_of(1);
+        cr_assert(reads(fast, slot - 1, 0));
+    }
+    qn_feed_unsubscribe(f, fast);
+    for (int k = 0; k < 10; k++) {
+        cr_assert_eq(status().records, (uint32_t)RECORDS);
+        struct qn_feed_position first = qn_feed_first(f);
+        cr_assert_eq(qn_feed_seek(f, slow, &first), QN_OK);
+        cr_assert(reads(slow, slot - RECORDS, 0));
+        for (int i = 0; i < RECORDS + 2; i++) {
+            slot_of(1);
+        }
+    }
+}
+
+CASE(what_is_retained_is_recorded_whatever_subscribers_do)
+{
+    (void)subscribe_now();
+    for (int i = 0; i < 10 * RECORDS; i++) {
+        slot_of(1);
+    }
+    cr_assert_eq(status().records, (uint32_t)RECORDS);
+}
+
+CASE(one_that_comes_when_nothing_is_recorded_reads_what_follows)
+{
+    struct qn_feed_opts o = opts;
+    o.retain = false;
+    begin(&o);
+    uint32_t stopped = subscribe_now();
+    for (int i = 0; i < 3 * RECORDS; i++) {
+        slot_of(1);
+    }
+    cr_assert_eq(status().records, 0u);
+    uint32_t id = subscribe_now();
+    slot_of(1);
+    cr_assert(reads(id, slot - 1, 0));
+    cr_assert_eq(qn_feed_read(f, stopped, &r), QN_EGONE);
+    cr_assert_eq(status().gone, 1u);
+}
+
 CASE(a_subscriber_that_has_read_what_was_cut_has_lost_nothing)
 {
     uint32_t id = subscribe_now();
