@@ -17,7 +17,7 @@
 
 #define SECOND ((uint64_t)1000000000) /* ns */
 
-enum { MEMBERS = BOARD_PLACES, PARTS = 3, TAG = 16 };
+enum { MEMBERS = 2 * BOARD_PLACES, PARTS = 3, TAG = 16 };
 
 struct state {
     uint64_t digest, commands, of_seat[MEMBERS];
@@ -400,17 +400,16 @@ int guest_fd(const struct guest *g)
 
 /* ---- begin and end ------------------------------------------------------- */
 
-struct guest *guest_make(int index, const char *name, bool thread,
-                         uint32_t on_thread)
+struct guest *guest_make(int index, const struct guest_opts *opts)
 {
     struct guest *g = &guests[index];
     const struct qn_group_opts o = {
-        .name = name,
+        .name = opts->name,
         .application = "host",
         .version = 1,
         .transport = qn_transport_find("ump"),
-        .capacity = MEMBERS,
-        .members = MEMBERS,
+        .capacity = opts->members,
+        .members = opts->members,
         .cells = 256,
         .log_bytes = 1 << 20,
         .log = {on_line, g},
@@ -429,11 +428,11 @@ struct guest *guest_make(int index, const char *name, bool thread,
                     .changed = on_changed,
                     .ctx = g}};
     g->spoils = draw_one_of(2);
-    g->on_thread = thread ? on_thread : 0;
+    g->on_thread = opts->thread;
     pthread_mutex_init(&g->lock, NULL);
     const struct qn_group_thread_opts t = {.group = &o};
-    int err = thread ? qn_group_thread_start(&g->thread, &t)
-                     : qn_group_join(&g->group, &o);
+    int err = opts->thread != 0 ? qn_group_thread_start(&g->thread, &t)
+                                : qn_group_join(&g->group, &o);
     if (err != QN_OK) {
         say_wrong("join", err);
     }

@@ -17,11 +17,15 @@ enum { GUESTS_MAX = 2 };
 
 struct guest; /* opaque */
 
-/* @param index      Of the program's guests.
- * @param thread     It gets one, of the library, of which
- * @param on_thread  is the number of the mutex (board.h). */
-struct guest *guest_make(int index, const char *name, bool thread,
-                         uint32_t on_thread);
+struct guest_opts {
+    const char *name;
+    uint32_t members;
+    uint32_t thread; /* not 0: the library gives it one, of which this is the
+                        number of the mutex (board.h) */
+};
+
+/* @param index  Of the program's guests. */
+struct guest *guest_make(int index, const struct guest_opts *opts);
 void guest_leave(struct guest *g);
 
 /* -1: it has a thread. */

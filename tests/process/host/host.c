@@ -6,11 +6,12 @@
  * threads have locked; a timer that interrupts each millisecond, and handlers
  * without SA_RESTART; and it forks wherever it can.
  *
- *     host FOLDER PLACE poll|epoll|libuv none|same|own|library SEED
+ *     host FOLDER PLACE poll|epoll|libuv none|same|own|library|member SEED
  *
  * Of PLACE (0 to 2) one host runs at a time; in FOLDER are the names of the
  * groups and what the hosts share. The second group is in the same thread, in
- * one of its own, or in one of the library. It answers lines, of which the
+ * one of its own, or in one of the library; or it is the first one, of which a
+ * second thread is a member. It answers lines, of which the
  * first word begins the answer; a and b are the groups:
  *
  *     1 do a 100       begin so many proposals, barriers and changes at drawn
@@ -42,7 +43,13 @@
 #include "tests/process/host/station.h"
 #include "tests/process/host/unchanged.h"
 
-enum second { SECOND_NONE, SECOND_SAME, SECOND_OWN, SECOND_LIBRARY };
+enum second {
+    SECOND_NONE,
+    SECOND_SAME,
+    SECOND_OWN,
+    SECOND_LIBRARY,
+    SECOND_MEMBER
+};
 
 /* Its mutex (board.h). */
 enum thread_number { THREAD_FIRST, THREAD_FORKS, THREAD_SECOND };
@@ -51,6 +58,8 @@ enum { LINE = 256 };
 
 static char name[GUESTS_MAX][LINE]; /* of the groups */
 static enum second second;
+static bool second_runs; /* in a thread of its own */
+static uint32_t members; /* of a group */
 static struct station *first_station, *second_station; /* it may be the same */
 static int second_index;                               /* in it */
 static char leave_tag[16];
@@ -107,7 +116,9 @@ static void *run_second(void *arg)
     struct station *s = arg;
     board_lock(THREAD_SECOND);
     unchanged_thread_begin();
-    station_add(s, guest_make(1, name[1], false, 0));
+    const struct guest_opts o = {.name = name[second == SECOND_OWN],
+                                 .members = members};
+    station_add(s, guest_make(1, &o));
     station_run(s);
     return NULL;
 }
@@ -128,7 +139,7 @@ static void leave(const char *tag)
 {
     snprintf(leave_tag, sizeof leave_tag, "%s", tag);
     order_guest(ORDER_LEAVE, tag, 'a', 0);
-    if (second == SECOND_OWN) {
+    if (second_runs) {
         order_guest(ORDER_LEAVE, tag, 'b', 0);
     }
 }
@@ -198,12 +209,14 @@ static int find(const char *word, const char *const *words)
 static void begin(char **argv, enum loop_kind *kind)
 {
     static const char *const kinds[] = {"poll", "epoll", "libuv", NULL};
-    static const char *const seconds[] = {"none", "same", "own", "library",
-                                          NULL};
+    static const char *const seconds[] = {"none",    "same",   "own",
+                                          "library", "member", NULL};
     static char path[LINE];
     const char *folder = argv[1];
     *kind = (enum loop_kind)find(argv[3], kinds);
     second = (enum second)find(argv[4], seconds);
+    second_runs = second == SECOND_OWN || second == SECOND_MEMBER;
+    members = second == SECOND_MEMBER ? 2 * BOARD_PLACES : BOARD_PLACES;
     draw_begin(strtoull(argv[5], NULL, 10));
     snprintf(name[0], sizeof name[0], "%s/a", folder);
     snprintf(name[1], sizeof name[1], "%s/b", folder);
@@ -220,7 +233,7 @@ static void run(enum loop_kind kind)
 {
     pthread_t forks, seconds = 0;
     first_station = second_station = station_make(kind);
-    if (second == SECOND_OWN) {
+    if (second_runs) {
         second_station = station_make((enum loop_kind)draw(3));
     }
     unchanged_begin();
@@ -230,20 +243,21 @@ static void run(enum loop_kind kind)
     int err = pthread_create(&forks, NULL, fork_some, NULL);
     QN_ASSERT(err == 0);
     (void)pthread_barrier_wait(&forks_begin);
-    if (second == SECOND_OWN) {
+    if (second_runs) {
         err = pthread_create(&seconds, NULL, run_second, second_station);
         QN_ASSERT(err == 0);
     }
-    station_add(first_station, guest_make(0, name[0], false, 0));
+    struct guest_opts o = {.name = name[0], .members = members};
+    station_add(first_station, guest_make(0, &o));
     if (second == SECOND_SAME || second == SECOND_LIBRARY) {
         second_index = 1;
-        station_add(
-            first_station,
-            guest_make(1, name[1], second == SECOND_LIBRARY, THREAD_SECOND));
+        o.name = name[1];
+        o.thread = second == SECOND_LIBRARY ? THREAD_SECOND : 0;
+        station_add(first_station, guest_make(1, &o));
     }
     station_hear(first_station, STDIN_FILENO, on_input, NULL);
     station_run(first_station);
-    if (second == SECOND_OWN) {
+    if (second_runs) {
         pthread_join(seconds, NULL);
         station_free(second_station);
     }

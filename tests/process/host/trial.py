@@ -5,21 +5,23 @@ does each proposal and each barrier end?
     trial.py --loop poll|epoll|libuv --runs 100 --seed 1
 
 In each run all three have that loop, and a second group, or none: in the same
-thread, in a thread of its own with any loop, or in one of the library. Then:
+thread, in a thread of its own with any loop, or in one of the library; or a
+second thread of each is a member of the first group. Then:
 
   - Each begins proposals, barriers and changes at drawn moments, on both
     groups, three times. All end, most without a timeout: only the group's own
     descriptor leads to a turn, so a wake-up that was lost is found (--patience,
     far more than any deadline).
   - Some are begun singly, while all others sleep.
-  - Once, in the midst of it, one is killed. It had locked a robust mutex in each
-    thread: the others find them as of an owner that has died. It had forked
-    children, which live on with what they have inherited: yet the others see its
-    end, and another process takes its seat, the only vacant one.
-  - Before, some such processes are killed while they come.
+  - Once, in the midst of it or while all sleep, one is killed. It had locked a
+    robust mutex in each thread: the others find them as of an owner that has
+    died. It had forked children, which live on with what they have inherited:
+    yet the others see its end, and another process takes its seat, the only
+    vacant one.
+  - Before, some such processes are killed while they come, also while the
+    others are stopped: these answer to one that has died.
   - At the end states are equal, and each leaves: handlers, masks, timer,
-    environment and exit handlers are as they were, nothing was printed, no
-    SIGPIPE has come.
+    environment and exit handlers are as they were, and nothing was printed.
 
 A line per run, and the sum: also how many runs have forked a child in each
 place. Status 1 if a run failed.
@@ -30,13 +32,14 @@ import os
 import random
 import signal
 import sys
+import time
 
 from tests.process.group.store import World, fields
 from tests.process.lib.script import BUILD
 
 PLACES = 3
-SECONDS = ("none", "same", "own", "library")
-THREADS = {"none": 2, "same": 2, "own": 3, "library": 3}
+SECONDS = ("none", "same", "own", "library", "member")
+THREADS = {"none": 2, "same": 2, "own": 3, "library": 3, "member": 3}
 # As CHILD_WHERE_MAP in child.h.
 CHILDREN = ("apply", "begin", "next", "end", "read", "finish", "install",
             "abandon", "changed", "done", "log", "loop", "other thread",
@@ -49,8 +52,10 @@ class Run:
         self.rng = random.Random("%d %d" % (o.seed, number))
         self.second = o.second or self.rng.choice(SECONDS)
         self.groups = "a" if self.second == "none" else "ab"
+        self.seats = 2 if self.second == "member" else 1  # of each, in a group
         self.victim = self.rng.randrange(PLACES)
-        self.wrong, self.late, self.children = [], 0, 0
+        self.idle = self.rng.random() < 0.3  # when it is killed
+        self.wrong, self.late, self.children, self.seen_ms = [], 0, 0, 0
 
     def run(self):
         self.world = World(self.o.host, PLACES)
@@ -88,25 +93,39 @@ class Run:
         self.until_all_serve(everywhere)
         self.do(everywhere)()
         self.do_singly(everywhere)
-        self.do([self.victim])
-        ends = self.do(others)
-        self.world.after(self.rng.uniform(0, 0.05), lambda: self.world.kill(
-            self.victim))
-        self.until_ended(self.victim)
-        self.see_mutexes(others)
+        ends = self.do([] if self.idle else others)
+        if not self.idle:
+            self.do([self.victim])
+        self.kill_soon()
         self.see_end(others)
+        self.see_mutexes(others)
         ends()
-        for _ in range(self.rng.randrange(3)):
-            self.start(self.victim)  # and it is killed while it comes
-            self.world.after(self.rng.uniform(0, 0.03),
-                             lambda: self.world.kill(self.victim))
-            self.until_ended(self.victim)
+        for _ in range(self.rng.randint(1, 2)):
+            self.come_and_die(others)
         self.start(self.victim)
         self.until_all_serve(everywhere)
         self.do(everywhere)()
-        for group in self.groups:
-            digests = set(self.ask(everywhere, "digest " + group).values())
-            assert len(digests) == 1, "states differ: %s" % digests
+        digests = [set(self.ask(everywhere, "digest " + group).values())
+                   for group in self.groups]
+        if self.second == "member":
+            digests = [set.union(*digests)]
+        assert all(len(d) == 1 for d in digests), "states differ: %s" % digests
+
+    def kill_soon(self):
+        self.world.after(self.rng.uniform(0, 0.05), lambda: self.world.kill(
+            self.victim))
+        self.until_ended(self.victim)
+
+    def come_and_die(self, others):
+        """What the others have to say to a guest they say to one that has died,
+        if they are stopped meanwhile."""
+        stopped = others if self.rng.random() < 0.7 else []
+        for p in stopped:
+            self.world.stop(p)
+        self.start(self.victim)
+        self.kill_soon()
+        for p in stopped:
+            self.world.go_on(p)
 
     def leave(self):
         self.children = int(self.ask([0], "children")[0])
@@ -158,7 +177,8 @@ class Run:
     def until_all_serve(self, places):
         self.world.until(
             lambda: "all serve: %s" % self.statuses(places),
-            lambda: all(s["phase"] == "serving" and s["members"] == 7
+            lambda: all(s["phase"] == "serving" and
+                        s["members"].bit_count() == PLACES * self.seats
                         for s in self.statuses(places)), self.o.patience)
 
     def statuses(self, places):
@@ -180,14 +200,17 @@ class Run:
         assert fields(found)["locked"] == THREADS[self.second], found
 
     def see_end(self, others):
-        self.world.until(
-            lambda: "its end is seen: %s" % self.statuses(others),
-            lambda: all(s["members"].bit_count() == 2
-                        for s in self.statuses(others)), self.o.patience)
+        begin = time.monotonic()
+        while not all(s["members"].bit_count() == (PLACES - 1) * self.seats
+                      for s in self.statuses(others)):
+            assert time.monotonic() < begin + self.o.patience, "its end is seen"
+            self.world.turn(0.001)
+        self.seen_ms = (time.monotonic() - begin) * 1000
 
     def __str__(self):
-        return "%s, second group: %s, %d too late, %s" % (
+        return "%s, second group: %s, %d too late, %s: seen in %.0f ms, %s" % (
             self.o.loop, self.second, self.late,
+            "idle" if self.idle else "busy", self.seen_ms,
             "; ".join(self.wrong) or "well")
 
 
