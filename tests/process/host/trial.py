@@ -105,11 +105,10 @@ class Run:
         self.start(self.victim)
         self.until_all_serve(everywhere)
         self.do(everywhere)()
-        digests = [set(self.ask(everywhere, "digest " + group).values())
-                   for group in self.groups]
-        if self.second == "member":
-            digests = [set.union(*digests)]
-        assert all(len(d) == 1 for d in digests), "states differ: %s" % digests
+        self.world.until(
+            lambda: "equal states: %s" % self.digests(everywhere),
+            lambda: all(len(d) == 1 for d in self.digests(everywhere)),
+            self.o.patience)
 
     def kill_soon(self):
         self.world.after(self.rng.uniform(0, 0.05), lambda: self.world.kill(
@@ -184,6 +183,12 @@ class Run:
     def statuses(self, places):
         return [fields(answer) for group in self.groups
                 for answer in self.ask(places, "status " + group).values()]
+
+    def digests(self, places):
+        """Of each group; what has ended as unknown may still be applied."""
+        found = [set(self.ask(places, "digest " + group).values())
+                 for group in self.groups]
+        return [set.union(*found)] if self.second == "member" else found
 
     def until_ended(self, place):
         self.world.until("the end of %d" % place,
