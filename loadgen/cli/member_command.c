@@ -1,3 +1,4 @@
+#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,10 +16,12 @@
  * `quoin member list|add|remove`: any replica passes the order on to the
  * supervisor (kvs/supervision/member_change.c), and answers when it is done, or
  * why it is not. An order takes as long as the newcomer needs to become
- * complete, or the removed one to drain.
+ * complete, or the removed one to drain. A replica that is removed answers
+ * itself before it has ended, and the next order waits for that: so one that
+ * comes too early is given again.
  */
 
-enum { PATIENCE_S = 600, NO_REPLICA = 1000 };
+enum { PATIENCE_S = 600, NO_REPLICA = 1000, AGAIN_MS = 20, AGAIN_MOST = 500 };
 
 struct command {
     const char *to;
@@ -91,6 +94,13 @@ static int answered(enum action a, const struct command *c, int type,
     return fflush(stdout) == 0 ? 0 : 1;
 }
 
+static bool is_early(int type, const struct qn_buf *reply)
+{
+    static const char text[] = "another change is under way";
+    return type == '-' && reply->data != NULL &&
+           memmem(reply->data, reply->len, text, sizeof text - 1) != NULL;
+}
+
 static int run(enum action a, const struct command *c)
 {
     char request[160];
@@ -98,8 +108,15 @@ static int run(enum action a, const struct command *c)
     struct qn_buf reply = {0};
     int status = 1;
     request_make(request, sizeof request, a, c);
-    const int type = qn_oneshot_request_within(c->to, request, PATIENCE_S,
-                                               &reply, why, sizeof why);
+    int type = qn_oneshot_request_within(c->to, request, PATIENCE_S, &reply,
+                                         why, sizeof why);
+    for (int i = 0; i < AGAIN_MOST && is_early(type, &reply); i++) {
+        (void)poll(NULL, 0, AGAIN_MS);
+        qn_buf_free(&reply);
+        reply = (struct qn_buf){0};
+        type = qn_oneshot_request_within(c->to, request, PATIENCE_S, &reply,
+                                         why, sizeof why);
+    }
     if (type == 0) {
         fprintf(stderr, "quoin member: %s: %s\n", c->to, why);
     } else {
@@ -169,7 +186,9 @@ int qn_member_command(int argc, char **argv)
         "drains its\n"
         "clients and ends; one that has ended or is stalled is removed, too. "
         "Status 1:\n"
-        "not done, and one line says why.",
+        "not done, and one line says why. One change at a time: another one is "
+        "waited for,\n"
+        "up to 10 s.",
         table, QN_ARRAY_COUNT(table), &c};
     enum action a = LIST;
     int status = 0;

@@ -22,8 +22,7 @@ PATH, QUOIN = map(os.path.abspath, sys.argv[1:3])
 
 
 def member(q, *words):
-    """`quoin member` at the common port. @return what it prints. If the member
-    that was removed last had been asked itself, its process may still end."""
+    """`quoin member` at the common port. @return what it prints."""
     return member_at(q.port, *words)
 
 
@@ -32,12 +31,10 @@ def member_of(q, replica, *words):
 
 
 def member_at(port, *words):
-    p = None
-    while p is None or "another change is under way" in p.stderr:
-        p = subprocess.run([QUOIN, "member", *words, "--to",
-                            "127.0.0.1:%d" % port],
-                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                           text=True)
+    p = subprocess.run([QUOIN, "member", *words, "--to",
+                        "127.0.0.1:%d" % port],
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                       text=True)
     check("%s: %s" % (" ".join(words), p.stderr), p.returncode, 0)
     return p.stdout
 
