@@ -84,10 +84,12 @@ static void *take(struct qn_alloc_limit *l, size_t bytes)
     const size_t whole = sizeof(struct head) + bytes;
     if (bytes > SIZE_MAX - sizeof(struct head) || whole > l->limit - l->used) {
         l->refused++;
+        l->unmet++;
         return NULL;
     }
     struct head *h = l->under->resize(l->under->ctx, NULL, whole);
     if (h == NULL) {
+        l->unmet++;
         return NULL;
     }
     h->bytes = whole;
@@ -128,11 +130,13 @@ static void *resize_limited(void *ctx, void *p, size_t bytes)
     }
     if (!fits(l, had, bytes)) {
         l->refused++;
+        l->unmet++;
         return NULL;
     }
     size_t whole = sizeof(struct head) + bytes;
     struct head *h = l->under->resize(l->under->ctx, old, whole);
     if (h == NULL) {
+        l->unmet++;
         return NULL;
     }
     h->bytes = whole;

@@ -64,6 +64,7 @@ struct qn_alloc_limit {
     size_t used, most;            /* bytes now, and the most ever */
     uint64_t blocks;              /* that are out */
     uint64_t refused;             /* requests that were beyond the limit */
+    uint64_t unmet; /* these, and those that the other one had no memory for */
 };
 
 /** @param under  Kept until the last block is freed.

@@ -245,6 +245,12 @@ int qn_driver_failed(const struct qn_driver *d)
     return d->failed;
 }
 
+bool qn_driver_give_back(struct qn_driver *d)
+{
+    const bool forgot = qn_onepaxos_forget(d->machine);
+    return qn_mempool_trim(&d->pool) || forgot; /* the log is in it, too */
+}
+
 bool qn_driver_turn(struct qn_driver *d, qn_time_t now, uint64_t wall_ms)
 {
     if (d->failed != QN_OK) {

@@ -340,6 +340,11 @@ bool qn_driver_flush(struct qn_driver *d, qn_time_t now);
  *  It is to end. With malloc's allocator that is an assertion. */
 int qn_driver_failed(const struct qn_driver *d);
 
+/** Memory is short: free what is kept to be fast, and the older half of what is
+ *  kept for others. Between turns and flushes. To be called again while memory
+ *  is short. @return false: there was nothing. */
+bool qn_driver_give_back(struct qn_driver *d);
+
 /** True if a channel holds a message, or a turn has left something to apply:
  *  the look between arm and sleep. */
 bool qn_driver_pending(struct qn_driver *d);

@@ -67,12 +67,17 @@ static bool queue_send(struct qn_driver *d, qn_node_t to, struct qn_sendq *q)
 }
 
 /* A message of the log that is neither sent nor kept would be a hole in a FIFO
- * channel, which the protocol does not know. So nothing more is sent: to the
- * others this is a node that has ended here. */
+ * channel, which the protocol does not know. So what is kept for others gives
+ * way; and then nothing more is sent: to the others this is a node that has
+ * ended here. */
 static void push(struct qn_driver *d, struct qn_sendq *q,
                  const struct qn_msg *m)
 {
-    if (qn_sendq_push(q, m) != QN_OK) {
+    int err = qn_sendq_push(q, m);
+    while (err != QN_OK && qn_driver_give_back(d)) {
+        err = qn_sendq_push(q, m);
+    }
+    if (err != QN_OK) {
         QN_ASSERT(d->o.alloc != &qn_alloc_malloc); /* else the process ends */
         d->failed = QN_ENOMEM;
     }

@@ -96,6 +96,7 @@ struct qn_group {
     int epoll, timer;
     qn_time_t timer_at; /* what the timer is set to; QN_TIME_NEVER */
     struct qn_alloc_limit alloc;
+    uint64_t unmet; /* requests of it, for which something was given back */
     struct qn_group *next; /* of its thread */
     bool listed;           /* ... which is known */
     bool jumped;           /* it has ended inside of a callback */

@@ -276,6 +276,18 @@ static bool ends(struct qn_group *g)
     return true;
 }
 
+/* What had no memory is tried again, when what is kept for others has given
+ * way.
+ * @return true: at once. */
+static bool gives_back(struct qn_group *g)
+{
+    if (g->alloc.unmet == g->unmet) {
+        return false;
+    }
+    g->unmet = g->alloc.unmet;
+    return qn_driver_give_back(g->driver);
+}
+
 qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now)
 {
     g->applying = true;
@@ -310,7 +322,8 @@ qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now)
     at = QN_MIN(at, qn_driver_deadline(g->driver));
     at = QN_MIN(at, qn_waits_next(&g->proposals));
     at = QN_MIN(at, qn_waits_next(&g->barriers));
-    const bool again = g->barriers_new != 0 || qn_group_change_due(g, now) ||
+    const bool again = gives_back(g) || g->barriers_new != 0 ||
+                       qn_group_change_due(g, now) ||
                        qn_driver_removed(g->driver);
     return again ? now : at;
 }
@@ -379,6 +392,9 @@ static int propose(struct qn_group *g, struct qn_slice command,
     if (err == QN_OK) {
         err = qn_driver_submit(g->driver, &command, 1, &seq);
         err = err == QN_EAGAIN ? refused(g, QN_GROUP_NO_CREDIT) : err;
+    }
+    if (err == QN_ENOMEM && g->step == QN_STEP_RUN) {
+        qn_group_kick(g); /* it gives back */
     }
     if (err != QN_OK) {
         return err;

@@ -169,6 +169,15 @@ static void unkeep(struct qn_mempool *p, struct qn_mempool_block *b)
     p->kept -= b->bytes;
 }
 
+static void forget_oldest(struct qn_mempool *p)
+{
+    struct qn_mempool_block *b = p->oldest;
+    /* The analyzer cannot see that the oldest is another one each time. */
+    unkeep(p, b); /* NOLINT(clang-analyzer-unix.Malloc) */
+    block_free(p, b);
+}
+
+/* What is kept costs no block that is needed. */
 static void *take(struct qn_mempool *p, size_t bytes)
 {
     uint32_t class = class_of(p, bytes);
@@ -182,20 +191,16 @@ static void *take(struct qn_mempool *p, size_t bytes)
     }
     bytes = keeps ? class_bytes(class) : bytes;
     b = block_new(p, class, bytes);
+    while (b == NULL && p->oldest != NULL) {
+        forget_oldest(p);
+        b = block_new(p, class, bytes);
+    }
     if (b == NULL) {
         return NULL;
     }
     b->class = class;
     b->bytes = bytes;
     return bytes_of(b);
-}
-
-static void forget_oldest(struct qn_mempool *p)
-{
-    struct qn_mempool_block *b = p->oldest;
-    /* The analyzer cannot see that the oldest is another one each time. */
-    unkeep(p, b); /* NOLINT(clang-analyzer-unix.Malloc) */
-    block_free(p, b);
 }
 
 static void give(struct qn_mempool *p, struct qn_mempool_block *b)
@@ -252,9 +257,16 @@ void qn_mempool_init(struct qn_mempool *p, size_t exact_from,
                              .under = qn_alloc_or_malloc(under)};
 }
 
-void qn_mempool_fini(struct qn_mempool *p)
+bool qn_mempool_trim(struct qn_mempool *p)
 {
+    const bool kept = p->oldest != NULL;
     while (p->oldest != NULL) {
         forget_oldest(p);
     }
+    return kept;
+}
+
+void qn_mempool_fini(struct qn_mempool *p)
+{
+    (void)qn_mempool_trim(p);
 }

@@ -25,7 +25,7 @@
  * refbuf does not use is not touched. At most QN_MEMPOOL_BYTES of free blocks
  * are kept: for a newer block the ones that have been free for longest go,
  * whatever their size. So when a load's values change their size, the pool
- * changes with them.
+ * changes with them. Where there is no memory for a block they go, too.
  *
  * Threads: one thread per pool, and per refbuf from it.
  */
@@ -57,6 +57,9 @@ struct qn_mempool {
  *                above. */
 void qn_mempool_init(struct qn_mempool *p, size_t exact_from,
                      const struct qn_alloc *under);
+
+/** Free the blocks that the pool keeps. @return false: it kept none. */
+bool qn_mempool_trim(struct qn_mempool *p);
 
 /** Free the blocks that the pool keeps. Release all refbufs from it before: a
  *  block that is still in use must not be given back to this pool afterwards.

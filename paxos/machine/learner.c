@@ -95,6 +95,16 @@ void qn_learner_truncate(struct qn_onepaxos *p)
     p->kept = p->log.bytes;
 }
 
+bool qn_onepaxos_forget(struct qn_onepaxos *p)
+{
+    const uint64_t bytes = p->log.bytes;
+    while (p->log.bytes > bytes / 2 && p->log.lo <= p->applied) {
+        qn_log_drop(&p->log, p->log.lo + 1, 1);
+    }
+    p->kept = p->log.bytes;
+    return p->log.bytes != bytes;
+}
+
 /* --------------------------------------------------------------- learn -- */
 
 void qn_learner_decided(struct qn_onepaxos *p, qn_slot_t hi, qn_time_t now)

@@ -323,6 +323,12 @@ const struct qn_utility *qn_onepaxos_utility(const struct qn_onepaxos *p);
  *  bound. */
 void qn_onepaxos_set_apply_budget(struct qn_onepaxos *p, uint64_t commands);
 
+/** Memory is short: drop the older half of the log, in bytes, of what is
+ * applied here, whatever others may lack. As if LOG_BYTES were that small: they
+ * read a ring, or get a snapshot. Not inside a step. @return false: there was
+ *  nothing. */
+bool qn_onepaxos_forget(struct qn_onepaxos *p);
+
 /** While `suspended`: put out nothing as APPLY, begin no proposal of this node
  * as leader (PROTOCOL.md 3.5). Nothing else changes; the shell asks for a step
  *  when it is over. */

@@ -116,6 +116,7 @@ CASE(what_the_other_allocator_refuses_changes_nothing)
     cr_assert_eq(l.most, 100u + HEAD);
     cr_assert_eq(l.blocks, 1u);
     cr_assert_eq(l.refused, 0u, "not by the limit");
+    cr_assert_gt(l.unmet, 0u);
     cr_assert_eq(p[0] + p[99], 2 * 'y');
     resize(p, 0);
 }
@@ -174,6 +175,7 @@ CASE(no_schedule_comes_above_the_limit)
         cr_assert_leq(sum, (size_t)LIMIT);
     }
     cr_assert_eq(l.refused, refused);
+    cr_assert_geq(l.unmet, refused);
     cr_assert_gt(refused, 100u);
     cr_assert_gt(l.most, (size_t)LIMIT * 9 / 10);
     below.fails = false;

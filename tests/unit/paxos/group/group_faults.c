@@ -97,10 +97,11 @@ static void on_abandon(void *ctx)
 static void *resize(void *ctx, void *p, size_t bytes)
 {
     struct group_faults *f = ctx;
-    if (bytes != 0 && fails(f->plan, GROUP_FAULT_MEMORY)) {
+    struct group_fault_plan *plan = f->plan;
+    if (bytes != 0 &&
+        (fails(plan, GROUP_FAULT_MEMORY) || bytes == plan->bytes_refused)) {
         return NULL;
     }
-    struct group_fault_plan *plan = f->plan;
     struct qn_alloc_limit *l = &f->counted;
     void *q = l->alloc.resize(l, p, bytes);
     plan->blocks = l->blocks;

@@ -29,9 +29,10 @@ enum group_fault_call {
 
 struct group_fault_plan {
     enum group_fault_call call;
-    int err;       /* of a callback */
-    uint64_t at;   /* this one of its calls fails, from 1; 0: none */
-    bool for_ever; /* and each after it */
+    int err;              /* of a callback */
+    uint64_t at;          /* this one of its calls fails, from 1; 0: none */
+    bool for_ever;        /* and each after it */
+    size_t bytes_refused; /* requests of so many bytes are refused; 0: none */
     /* Written by the process: */
     uint64_t calls[GROUP_FAULT_CALLS], failed;
     uint64_t blocks; /* of the allocator, that are out; and their bytes: */

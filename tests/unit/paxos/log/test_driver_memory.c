@@ -22,7 +22,8 @@ enum { SEATS = 4, NEWCOMER = 3, PATIENCE = 20000 };
 static struct {
     uint64_t calls, refused_at; /* 0: none is */
     bool for_ever;
-    size_t refused_bytes; /* size of the calls that are refused */
+    size_t refused_bytes;   /* size of the calls that are refused, */
+    uint64_t refused_times; /* ... so often; 0: always */
     uint64_t blocks, refused;
 } memory;
 
@@ -30,6 +31,9 @@ static void *resize(void *ctx, void *p, size_t bytes)
 {
     (void)ctx;
     if (bytes != 0 && bytes == memory.refused_bytes) {
+        memory.refused++;
+        memory.refused_bytes =
+            memory.refused == memory.refused_times ? 0 : bytes;
         return NULL;
     }
     if (bytes != 0 && memory.refused_at != 0) {
@@ -243,6 +247,51 @@ Test(driver_memory, a_message_that_cannot_wait_for_room_ends_the_node)
     world_go_on(w);
     world_restart(w, 1);
     world_go_on(w);
+    world_end(w);
+    cr_assert_eq(memory.blocks, 0u);
+}
+
+static uint64_t log_bytes(const struct world *w, qn_node_t i)
+{
+    struct qn_onepaxos_status s;
+    qn_onepaxos_status(w->member[i].driver->machine, &s);
+    return s.log_bytes;
+}
+
+/* What the leader has applied is kept for others; a message that has no memory
+ * to wait comes first. */
+Test(driver_memory, what_is_kept_for_others_gives_way_to_a_message)
+{
+    struct world *w = world_make(3, true);
+    uint64_t x = 0;
+    memset(&memory, 0, sizeof memory);
+    w->silent = true;
+    w->member[1].alloc = &refusing;
+    world_start(w);
+    w->member[2].stopped = true; /* for it the log is kept */
+    goes_on(w, 10);
+    const qn_node_t leader = world_status(w, 1).leader;
+    cr_assert_eq(leader, 0u);
+    const uint64_t bytes = log_bytes(w, 1);
+    cr_assert_gt(bytes, 0u);
+    w->member[leader].stopped = true;
+    memory.refused_bytes = 16 * sizeof(struct qn_msg); /* its first queue */
+    memory.refused_times = 1;
+    for (uint32_t k = 0; k < 1000 && memory.refused == 0; k++) {
+        (void)world_submit(w, 1, &x, sizeof x);
+        world_rounds(w, 1);
+    }
+    cr_assert_eq(memory.refused, 1u);
+    cr_expect_eq(qn_driver_failed(w->member[1].driver), QN_OK);
+    cr_expect_leq(log_bytes(w, 1), bytes / 2);
+    w->member[leader].stopped = w->member[2].stopped = false;
+    goes_on(w, 10);
+    settles(w);
+    while (qn_driver_give_back(w->member[1].driver)) {
+    }
+    cr_expect_eq(log_bytes(w, 1), 0u);
+    goes_on(w, 10);
+    settles(w);
     world_end(w);
     cr_assert_eq(memory.blocks, 0u);
 }

@@ -221,3 +221,19 @@ Test(pool, without_memory_below_it_gives_none_and_changes_nothing)
     qn_mempool_fini(&pool);
     cr_assert_eq(counted.used, 0);
 }
+
+Test(pool, what_is_kept_goes_where_there_is_no_memory)
+{
+    qn_alloc_limit_init(&counted, &qn_alloc_malloc, 1 << 20);
+    qn_mempool_init(&pool, SIZE_MAX, &counted.alloc);
+    resize(resize(NULL, 300000), 0);
+    resize(resize(NULL, 500000), 0);
+    cr_assert_gt(pool.kept, 800000);
+    void *p = resize(NULL, 700000); /* of another size than those */
+    cr_assert_not_null(p);
+    cr_assert_eq(pool.kept, 0u, "either of them is too much");
+    cr_assert(!qn_mempool_trim(&pool), "there is none");
+    resize(p, 0);
+    cr_assert(qn_mempool_trim(&pool));
+    cr_assert_eq(counted.used, 0);
+}
