@@ -629,7 +629,8 @@ uint32_t qn_driver_ul(const struct qn_driver *d, struct qn_ul_entry *entries,
  * @return QN_OK; otherwise nothing has changed: QN_EINVAL (the entries are not
  *         consecutive, disagree with known ones, or name a node outside
  *         the group); QN_ESTALE: this node has
- *         applied as much already, or its lost state had more; QN_EAGAIN: it
+ *         applied as much already, or its lost state had more (it has learned
+ *         from it which incarnations were removed); QN_EAGAIN: it
  *         is in the middle of a slot (qn_driver_cut), ask again after a turn;
  *         QN_EAPPLY: it has ended for what it could not apply.
  */

@@ -333,6 +333,7 @@ int qn_driver_install(struct qn_driver *d, const struct qn_resume *r,
     }
     if (lost ? r->position < qn_onepaxos_lose_state(d->machine)
              : r->position <= before.position) {
+        qn_onepaxos_discard(d->machine, r);
         return QN_ESTALE;
     }
     if (count != 0 && qn_onepaxos_adopt(d->machine, ul, count) != QN_OK) {

@@ -276,6 +276,10 @@ int qn_onepaxos_step(struct qn_onepaxos *p, const struct qn_input *in,
 void qn_onepaxos_install(struct qn_onepaxos *p, const struct qn_resume *r,
                          qn_time_t now);
 
+/** A snapshot that is not installed: which incarnations were removed is so for
+ *  ever, as its giver knew it. */
+void qn_onepaxos_discard(struct qn_onepaxos *p, const struct qn_resume *r);
+
 /**
  * The application has lost its state: what was put out as APPLY may not be in
  * it. The shell keeps it suspended (qn_onepaxos_suspend_apply) until it

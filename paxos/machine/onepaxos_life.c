@@ -232,6 +232,11 @@ void qn_onepaxos_install(struct qn_onepaxos *p, const struct qn_resume *r,
     }
 }
 
+void qn_onepaxos_discard(struct qn_onepaxos *p, const struct qn_resume *r)
+{
+    qn_reconfigure_ended(p, r->ended);
+}
+
 qn_slot_t qn_onepaxos_lose_state(struct qn_onepaxos *p)
 {
     if (p->state_lost == 0) {

@@ -74,14 +74,17 @@ Test(driver_lives, a_new_life_goes_on_behind_a_snapshot)
 Test(driver_lives, a_snapshot_that_brings_nothing_is_refused)
 {
     struct world *w = world_begin(3, true);
-    struct qn_resume r;
+    struct qn_resume r, had;
     struct qn_ul_entry ul[QN_UL_KEPT];
     world_go_on(w);
     cr_assert(qn_driver_cut(w->member[1].driver, &r));
     uint32_t n = qn_driver_ul(w->member[1].driver, ul, QN_UL_KEPT);
     cr_assert_eq(n, 1);
+    r.ended[1] = 1; /* a former incarnation, as only its giver knows */
     cr_assert_eq(qn_driver_install(w->member[2].driver, &r, ul, n, w->now),
                  QN_ESTALE);
+    cr_assert(qn_driver_cut(w->member[2].driver, &had));
+    cr_assert_eq(had.ended[1], 1, "that is so for ever");
     r.position += 10;
     ul[0].leader_inc++;
     cr_assert_eq(qn_driver_install(w->member[2].driver, &r, ul, n, w->now),
