@@ -6,8 +6,10 @@
 
 Also fails on a folder of sources that is not listed, on one that is listed but
 empty, on a listed arrow that is not used, on a cycle of includes between
-folders, on a header *_internal.h that another folder includes, and on a folder
-of more than 25 sources.
+folders, on a header *_internal.h that another folder includes, on a folder of
+more than 25 sources, and on a CMakeLists.txt that names the top folder of the
+program that adds this tree to its own (docs/embedding.md); tests and examples
+are built here only.
 """
 import collections
 import re
@@ -78,8 +80,19 @@ def circle(listed):
     return []
 
 
+def outer(root):
+    """@return lists of the build that name the outer project's folder."""
+    lists = [root / "CMakeLists.txt",
+             *(path for top in (*TOPS, "docs")
+               for path in sorted((root / top).rglob("CMakeLists.txt")))]
+    return [path.relative_to(root) for path in lists if path.exists() and
+            re.search("CMAKE_(SOURCE|BINARY)_DIR", path.read_text())]
+
+
 def wrong(root):
     """@return the violations, one line each."""
+    for path in outer(root):
+        yield "%s names the outer project's folder; take PROJECT_*_DIR" % path
     found = sources(root, TOPS, (".c", ".h"))
     used = arrows(root, found)
     listed = table(root / "tests/structure/layers.txt")

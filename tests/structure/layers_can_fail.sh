@@ -12,6 +12,8 @@ tree() {
     touch "$tmp/t/core/base/x.h" "$tmp/t/core/base/x_internal.h"
     echo '#include "core/base/x.h"' >"$tmp/t/paxos/x.h"
     echo '#include "paxos/x.h"' >"$tmp/t/kvs/store/x.c"
+    # shellcheck disable=SC2016 # a variable of CMake
+    echo 'add_library(x ${PROJECT_SOURCE_DIR}/x.c)' >"$tmp/t/CMakeLists.txt"
     printf '# comment\ncore/base:\npaxos: core/base\nkvs/store: paxos\n' \
         >"$tmp/t/tests/structure/layers.txt"
 }
@@ -35,6 +37,9 @@ plant "a listed arrow that is not used" tests/structure/layers.txt \
     'core/base: kvs/store'
 plant "a folder that is not listed" kvs/new/x.c 'int x;'
 plant "a listed folder without sources" tests/structure/layers.txt 'kvs/gone:'
+# shellcheck disable=SC2016 # likewise
+plant "a name of the outer project's folder" paxos/CMakeLists.txt \
+    'add_library(x ${CMAKE_SOURCE_DIR}/x.c)'
 plant "a private header of another folder" paxos/x.h \
     '#include "core/base/x_internal.h"'
 printf -v circle '%s\n' 'core/base: paxos'
