@@ -4,7 +4,7 @@
  * keys, whichever of them is killed and started again. Start it once more, and
  * there is one more member; a member that is removed ends.
  *
- *     store NAME MEMBERS [LOG_MIB [FEED_KIB SOCKET]]
+ *     store NAME MEMBERS [LOG_MIB [FEED_KIB SOCKET [retain]]]
  *
  *     1 set color blue          1 ok
  *     2 get color               2 is blue            (or: 2 none)
@@ -17,7 +17,8 @@
  * The first word is the request's name; it begins the answer, and answers come
  * in any order. "unknown" is the answer to a change that may happen or not,
  * "refused" to what has not begun. At a socket another process may follow the
- * changes (follow.c), of which the newest FEED_KIB are kept for it.
+ * changes (follow.c), of which the newest FEED_KIB are kept for it; with
+ * `retain` also while none follows, for one that comes back.
  *
  * A command is the text of the change, and `apply` the only place that changes
  * the state. Items are never written in place, but replaced: so a snapshot is
@@ -327,9 +328,9 @@ int main(int argc, char **argv)
                                           .finish = whole,
                                           .install = install,
                                           .abandon = discard}};
-    if (argc != 3 && argc != 4 && argc != 6) {
+    if (argc != 3 && argc != 4 && argc != 6 && argc != 7) {
         fprintf(stderr, "usage: store NAME MEMBERS [LOG_MIB "
-                        "[FEED_KIB SOCKET]]\n");
+                        "[FEED_KIB SOCKET [retain]]]\n");
         return 2;
     }
     const uint64_t feed_bytes = argc > 5 ? (uint64_t)atoi(argv[4]) << 10 : 0;
@@ -337,7 +338,7 @@ int main(int argc, char **argv)
                                       .records = (uint32_t)feed_bytes /
                                                  FEED_RECORD_BYTES,
                                       .subscribers = 1,
-                                      .retain = true};
+                                      .retain = argc > 6};
     o.name = argv[1];
     o.members = (uint32_t)atoi(argv[2]);
     o.log_bytes = argc > 3 ? (uint64_t)atoi(argv[3]) << 20 : 0;

@@ -7,8 +7,9 @@ at least once, or does it say what it misses?
 As trial.py, with processes of examples/follow.c, as many as members, each at
 one member until that ends, then at the next. Members and these processes are
 killed or stopped, and come back. Runs differ in how much of the log and of the
-changes is kept: if little, what was stopped too long gets a snapshot, or a copy
-of the state, and a gap is reported.
+changes is kept, and whether they are also while none follows: if little, what
+was stopped too long gets a snapshot, or a copy of the state, and a gap is
+reported.
 
 At the end one more change is made. When all have it, their journals are read
 (journal.py): what was decided at a position is the same in all; each has it in
@@ -61,15 +62,17 @@ class Follower:
 
 
 class FollowedWorld(World):
-    def __init__(self, program, members, log_mib, feed_kib):
+    def __init__(self, program, members, log_mib, feed_kib, retain):
         super().__init__(program, members, log_mib)
         self.members, self.feed_kib = members, feed_kib
+        self.retain = ["retain"] if retain else []
 
     def socket(self, i):
         return "%s/feed%d" % (self.folder, i)
 
     def command_of(self, i):
-        return self.command + [str(self.feed_kib), self.socket(i)]
+        return self.command + [str(self.feed_kib), self.socket(i),
+                               *self.retain]
 
 
 class Fault(trial.Fault):
@@ -88,12 +91,12 @@ class Run(trial.Run):
         self.faults = sorted(
             (Fault(rng, self.o.seconds) for _ in range(self.o.faults)),
             key=lambda f: f.at)
-        self.feed_kib = rng.choice(FEED_KIB)
+        self.feed_kib, self.retain = rng.choice(FEED_KIB), rng.random() < 0.6
         self.followers, self.journals, self.decided = [], [], {}
 
     def make_world(self):
         return FollowedWorld(self.o.store, self.o.members, self.log_mib,
-                             self.feed_kib)
+                             self.feed_kib, self.retain)
 
     def run(self):
         try:
@@ -195,8 +198,8 @@ class Run(trial.Run):
                 "complete": int(not missed_by_all(self.journals))}
 
     def __str__(self):
-        return "feed %d KiB, %d commands, gaps %s, again %s; %s" % (
-            self.feed_kib, len(self.decided),
+        return "feed %d KiB%s, %d commands, gaps %s, again %s; %s" % (
+            self.feed_kib, " retained" * self.retain, len(self.decided),
             [len(j.gaps) for j in self.journals],
             [j.again for j in self.journals], super().__str__())
 
