@@ -26,8 +26,9 @@
  *
  * The kernel knows processes, and tells none of its own locks. So what the
  * members of one process have locked is in a list, by `guard`, and what ends
- * for one of them is given back byte by byte. Their file is opened once: a
- * second descriptor would end all locks of the process when it is closed.
+ * for one of them is given back byte by byte. They share a descriptor: another
+ * one would end all locks of the process when it is closed. It is close-on-exec
+ * also where the host's socket is not: so exec(2) ends the locks.
  *
  * Why not locks of open descriptions (F_OFD_SETLK), which know no process: a
  * child that has inherited the description would hold the seat of its dead
@@ -76,8 +77,7 @@ struct qn_rendezvous {
     struct qn_rendezvous *next; /* of this process */
     dev_t device;
     ino_t inode;
-    int file;       /* that of all of this process at that name; -1 */
-    bool handed;    /* ... or the host's */
+    int file;       /* that of all of this process at that place; -1 */
     int listener;   /* -1 */
     qn_node_t seat; /* NO_SEAT */
     off_t token;    /* of the seat */
@@ -162,7 +162,7 @@ static void close_inherited(void)
 {
     struct stat st;
     for (struct qn_rendezvous *r = all; r != NULL; r = r->next) {
-        if (r->owner == getpid() || r->file < 0 || r->handed) {
+        if (r->owner == getpid() || r->file < 0) {
             continue;
         }
         if (fstat(r->file, &st) == 0 && st.st_dev == r->device &&
@@ -213,17 +213,22 @@ static int check_file(struct qn_rendezvous *r)
                : QN_ECORRUPT;
 }
 
+/* By `guard`. @return false: no other one of this process is at that place. */
+static bool share_file(struct qn_rendezvous *r, const struct stat *st)
+{
+    close_inherited();
+    const struct qn_rendezvous *like = at_place(all, st->st_dev, st->st_ino);
+    r->device = st->st_dev;
+    r->inode = st->st_ino;
+    r->file = like != NULL ? like->file : -1;
+    return like != NULL;
+}
+
 /* By `guard`. */
 static int open_file(struct qn_rendezvous *r, const char *path)
 {
     struct stat st;
-    close_inherited();
-    const struct qn_rendezvous *like =
-        lstat(path, &st) == 0 ? at_place(all, st.st_dev, st.st_ino) : NULL;
-    if (like != NULL) {
-        r->device = like->device;
-        r->inode = like->inode;
-        r->file = like->file;
+    if (lstat(path, &st) == 0 && share_file(r, &st)) {
         return QN_OK;
     }
     r->file = open(
@@ -239,15 +244,28 @@ static int open_file(struct qn_rendezvous *r, const char *path)
     return err;
 }
 
+/* By `guard`. */
+static int copy_socket(struct qn_rendezvous *r, int socket_fd)
+{
+    struct stat st;
+    if (fstat(socket_fd, &st) != 0 || !S_ISSOCK(st.st_mode)) {
+        return QN_EINVAL;
+    }
+    if (!share_file(r, &st)) {
+        r->file = fcntl(socket_fd, F_DUPFD_CLOEXEC, 0);
+    }
+    return r->file >= 0 ? QN_OK : error_of(errno);
+}
+
 /* By `guard`, and out of the list: it is closed with the last one that has
  * it. */
 static void close_file(const struct qn_rendezvous *r)
 {
     const struct qn_rendezvous *i = all;
-    while (i != NULL && (i->handed || i->file != r->file)) {
+    while (i != NULL && i->file != r->file) {
         i = i->next;
     }
-    if (i == NULL && r->file >= 0 && !r->handed) {
+    if (i == NULL && r->file >= 0) {
         close(r->file);
     }
 }
@@ -262,11 +280,20 @@ static struct qn_rendezvous *make(void)
     return r;
 }
 
-/* By `guard`. */
-static void enlist(struct qn_rendezvous *r)
+/* `err`: of opening its file. With `guard`, which is given back. */
+static int opened(struct qn_rendezvous **out, struct qn_rendezvous *r, int err)
 {
-    r->next = all;
-    all = r;
+    if (err == QN_OK) {
+        r->next = all;
+        all = r;
+    }
+    pthread_mutex_unlock(&guard);
+    if (err != QN_OK) {
+        free(r);
+        return err;
+    }
+    *out = r;
+    return QN_OK;
 }
 
 int qn_rendezvous_open(struct qn_rendezvous **out, const char *name)
@@ -281,38 +308,17 @@ int qn_rendezvous_open(struct qn_rendezvous **out, const char *name)
         return QN_ENOMEM;
     }
     pthread_mutex_lock(&guard);
-    err = open_file(r, path);
-    if (err == QN_OK) {
-        enlist(r);
-    }
-    pthread_mutex_unlock(&guard);
-    if (err != QN_OK) {
-        free(r);
-        return err;
-    }
-    *out = r;
-    return QN_OK;
+    return opened(out, r, open_file(r, path));
 }
 
 int qn_rendezvous_open_at(struct qn_rendezvous **out, int socket_fd)
 {
-    struct stat st;
-    if (fstat(socket_fd, &st) != 0 || !S_ISSOCK(st.st_mode)) {
-        return QN_EINVAL;
-    }
     struct qn_rendezvous *r = make();
     if (r == NULL) {
         return QN_ENOMEM;
     }
-    r->device = st.st_dev;
-    r->inode = st.st_ino;
-    r->file = socket_fd;
-    r->handed = true;
     pthread_mutex_lock(&guard);
-    enlist(r);
-    pthread_mutex_unlock(&guard);
-    *out = r;
-    return QN_OK;
+    return opened(out, r, copy_socket(r, socket_fd));
 }
 
 /* ---- locks --------------------------------------------------------------- */

@@ -74,9 +74,9 @@ struct qn_rendezvous; /* opaque */
 int qn_rendezvous_open(struct qn_rendezvous **out, const char *name);
 
 /** Likewise at a socket that this process has inherited.
- *  @param socket_fd  Kept: the caller closes it after qn_rendezvous_close, and
- *         no copy of it before.
- *  @return QN_OK; QN_EINVAL: no socket; QN_ENOMEM. */
+ *  @param socket_fd  The caller's. It is not closed, nor a copy of it, before
+ *         qn_rendezvous_close.
+ *  @return QN_OK; QN_EINVAL: no socket; QN_EMFILE; QN_ENOMEM. */
 int qn_rendezvous_open_at(struct qn_rendezvous **out, int socket_fd);
 
 /** Leave the seat, if there is one, and close. NULL is fine. */

@@ -88,6 +88,13 @@ static int descriptors_open(struct qn_group *g)
     return qn_group_watch(g, g->timer, QN_WATCH_TIMER);
 }
 
+int qn_group_open_place(struct qn_group *g)
+{
+    return g->o.socket_fd != 0
+               ? qn_rendezvous_open_at(&g->rendezvous, g->o.socket_fd)
+               : qn_rendezvous_open(&g->rendezvous, g->name);
+}
+
 void qn_group_part(struct qn_group *g)
 {
     if (g->rendezvous != NULL && qn_rendezvous_fd(g->rendezvous) >= 0) {
@@ -133,7 +140,7 @@ static int make(struct qn_group *g)
         err = descriptors_open(g);
     }
     if (err == QN_OK) {
-        err = qn_rendezvous_open(&g->rendezvous, g->name);
+        err = qn_group_open_place(g);
     }
     if (err == QN_OK) {
         qn_group_kick(g); /* the first turn is due */
@@ -147,7 +154,8 @@ static int join(struct qn_group **out, const struct qn_group_opts *o)
     struct qn_dialogue_layout l;
     qn_group_defaults(&full);
     if (qn_group_layout(&full, &l) != QN_OK || !printable(o->application) ||
-        o->name == NULL || strlen(o->name) > QN_RENDEZVOUS_NAME_MAX ||
+        (o->name != NULL) == (o->socket_fd != 0) ||
+        (o->name != NULL && strlen(o->name) > QN_RENDEZVOUS_NAME_MAX) ||
         !qn_group_can_serve(&o->service, full.capacity) ||
         (o->feed != NULL && !qn_feed_valid(o->feed))) {
         return QN_EINVAL;
@@ -165,7 +173,9 @@ static int join(struct qn_group **out, const struct qn_group_opts *o)
         g->feed = *o->feed;
         g->o.feed = &g->feed;
     }
-    memcpy(g->name, o->name, strlen(o->name));
+    if (o->name != NULL) {
+        memcpy(g->name, o->name, strlen(o->name));
+    }
     g->epoll = g->timer = g->commons_fd = -1;
     g->timer_at = QN_TIME_NEVER;
     for (uint32_t i = 0; i < QN_GROUP_LINKS_MAX; i++) {

@@ -131,9 +131,14 @@ struct qn_group_service {
 /** What is 0 has its default. */
 struct qn_group_opts {
     const char *name; /* where the processes meet: a path; or "@" and letters,
-                         digits, '.', '-' or '_'. Copied, as the next one */
-    const char *application; /* printable, up to 63 bytes; and its version: */
-    uint64_t version;        /* processes of another one are refused */
+                         digits, '.', '-' or '_'. Copied */
+    int socket_fd; /* ... or, without a name: at a socket that their parent has
+                      made and that they have inherited; of any kind, as nothing
+                      is accepted or received on it. The host does not close it,
+                      nor a copy of it, until it has left */
+    const char
+        *application; /* copied; printable, up to 63 bytes; and its version: */
+    uint64_t version; /* processes of another one are refused */
     const struct qn_transport *transport; /* kept (transports/registry.h) */
     /* The process that founds the group chooses these for all: */
     uint32_t capacity;    /* seats; up to QN_GROUP_MEMBERS_MAX; 8, or as many as

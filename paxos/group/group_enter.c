@@ -156,7 +156,7 @@ int qn_group_enter_again(struct qn_group *g)
     qn_group_drop(g);
     qn_group_part(g);
     g->step = QN_STEP_ENTER;
-    int err = qn_rendezvous_open(&g->rendezvous, g->name);
+    int err = qn_group_open_place(g);
     g->retry_at = qn_clock_now() + RETRY;
     return err == QN_OK ? QN_OK
                         : qn_group_fail(g, err, "the name cannot be opened");

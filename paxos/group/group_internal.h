@@ -90,9 +90,9 @@ struct qn_group_order {
 struct qn_group {
     struct qn_group_opts o; /* `feed` is the next field, or NULL */
     struct qn_feed_opts feed;
-    char name[QN_RENDEZVOUS_NAME_MAX + 1];
-    struct qn_dialogue_hello hello; /* application, version, .. */
-    struct qn_fork_mark own;        /* of the process that joined */
+    char name[QN_RENDEZVOUS_NAME_MAX + 1]; /* or `socket_fd` of the options */
+    struct qn_dialogue_hello hello;        /* application, version, .. */
+    struct qn_fork_mark own;               /* of the process that joined */
     int epoll, timer;
     qn_time_t timer_at; /* what the timer is set to; QN_TIME_NEVER */
     struct qn_alloc_limit alloc;
@@ -179,7 +179,10 @@ int qn_group_watch(struct qn_group *g, int fd, uint32_t what);
  *  be watched as long as a forked child has it. -1: nothing. */
 void qn_group_unwatch(struct qn_group *g, int *fd);
 
-/** Leave the name, and with it the seat. */
+/** Open the place where the processes meet. @return as qn_rendezvous_open. */
+int qn_group_open_place(struct qn_group *g);
+
+/** Leave it, and with it the seat. */
 void qn_group_part(struct qn_group *g);
 
 /* ---- group_guest.c: what is the thread's --------------------------------- */

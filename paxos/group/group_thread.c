@@ -32,9 +32,13 @@
 
 enum { LOOK_TURNS = 64 }; /* a status is at most so old, in turns */
 
+enum kind { PROPOSAL, BARRIER, CHANGE };
+
 struct request {
     struct request *next;
-    size_t len; /* 0: a barrier */
+    enum kind kind;
+    struct qn_group_change change; /* CHANGE */
+    size_t len;                    /* PROPOSAL; else 0 */
     qn_time_t deadline;
     qn_group_done *done;
     void *ctx;
@@ -157,17 +161,28 @@ static void end(struct request *r, int err)
     free(r);
 }
 
+/* @return as of the group: QN_EAGAIN: not now. */
+static int give_one(struct qn_group_thread *t, const struct request *r)
+{
+    const uint64_t timeout = left(r, qn_clock_now());
+    switch (r->kind) {
+    case PROPOSAL:
+        return qn_group_propose(t->group, r->bytes, r->len, timeout, r->done,
+                                r->ctx);
+    case BARRIER:
+        return qn_group_barrier(t->group, timeout, r->done, r->ctx);
+    default:
+        return qn_group_change(t->group, &r->change, timeout, r->done, r->ctx);
+    }
+}
+
 /* All that the group takes. @return when the next one that waits is late. */
 static qn_time_t give(struct qn_group_thread *t)
 {
     struct request *r;
     qn_time_t next = QN_TIME_NEVER;
     while ((r = peek(t)) != NULL) {
-        const qn_time_t now = qn_clock_now();
-        int err = r->len > 0 ? qn_group_propose(t->group, r->bytes, r->len,
-                                                left(r, now), r->done, r->ctx)
-                             : qn_group_barrier(t->group, left(r, now), r->done,
-                                                r->ctx);
+        int err = give_one(t, r);
         if (err == QN_EAGAIN) {
             break;
         }
@@ -374,8 +389,11 @@ int qn_group_thread_propose(struct qn_group_thread *t, const void *bytes,
                             size_t len, uint64_t timeout, qn_group_done *done,
                             void *ctx)
 {
-    const struct request r = {
-        .len = len, .deadline = deadline_of(timeout), .done = done, .ctx = ctx};
+    const struct request r = {.kind = PROPOSAL,
+                              .len = len,
+                              .deadline = deadline_of(timeout),
+                              .done = done,
+                              .ctx = ctx};
     if (len > QN_GROUP_COMMAND_MAX) {
         return QN_EMSGSIZE;
     }
@@ -385,8 +403,22 @@ int qn_group_thread_propose(struct qn_group_thread *t, const void *bytes,
 int qn_group_thread_barrier(struct qn_group_thread *t, uint64_t timeout,
                             qn_group_done *done, void *ctx)
 {
-    const struct request r = {
-        .deadline = deadline_of(timeout), .done = done, .ctx = ctx};
+    const struct request r = {.kind = BARRIER,
+                              .deadline = deadline_of(timeout),
+                              .done = done,
+                              .ctx = ctx};
+    return ask(t, &r, NULL);
+}
+
+int qn_group_thread_change(struct qn_group_thread *t,
+                           const struct qn_group_change *c, uint64_t timeout,
+                           qn_group_done *done, void *ctx)
+{
+    const struct request r = {.kind = CHANGE,
+                              .change = *c,
+                              .deadline = deadline_of(timeout),
+                              .done = done,
+                              .ctx = ctx};
     return ask(t, &r, NULL);
 }
 

@@ -4,14 +4,14 @@
 /**
  * A group in a thread of its own, for a program that has no loop: it turns
  * there, with all signals blocked, and all callbacks run there. Any thread may
- * propose, ask for barriers and for the status.
+ * propose, ask for barriers, for changes of the voters and for the status.
  *
  * What is asked waits in a queue, of bounded number and bytes, until the group
  * takes it; it is taken in order. Where qn_group_propose would say QN_EAGAIN it
  * waits here, up to its timeout.
  *
  * A callback may lock robust mutexes, unless the group's `robust_list` says
- * that none does. It may propose, ask for barriers and for the status, but from
+ * that none does. It may ask for all of it, but from
  * `apply` and from those of snapshots; it must not stop the thread.
  *
  * Threads: any, for all calls; stop once, and last. Start and stop block, the
@@ -63,6 +63,12 @@ int qn_group_thread_propose(struct qn_group_thread *t, const void *bytes,
 /** A barrier, as qn_group_barrier; else as qn_group_thread_propose. */
 int qn_group_thread_barrier(struct qn_group_thread *t, uint64_t timeout,
                             qn_group_done *done, void *ctx);
+
+/** A change of the voters, as qn_group_change; else as qn_group_thread_propose.
+ *  It ends with QN_EBUSY while another one of this member is under way. */
+int qn_group_thread_change(struct qn_group_thread *t,
+                           const struct qn_group_change *c, uint64_t timeout,
+                           qn_group_done *done, void *ctx);
 
 /** As of the last time that the thread slept, or some turns ago.
  *  @param why  [QN_GROUP_WHY_MAX] filled, of QN_GROUP_ENDED; NULL: not wanted.

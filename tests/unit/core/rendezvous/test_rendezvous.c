@@ -320,6 +320,8 @@ CASE(a_guest_of_an_earlier_group_of_this_process_is_told_so)
     qn_rendezvous_close(b);
 }
 
+static int go_on; /* of a child: the end of a pipe */
+
 /* ---- a socket of the parent ---------------------------------------------- */
 
 static int meeting; /* it, inherited */
@@ -384,6 +386,43 @@ CASE(processes_meet_at_a_socket_that_they_have_inherited)
     close(meeting);
 }
 
+static void meet_and_exec(int said)
+{
+    struct qn_rendezvous *r = opened_at(), *other_one = opened_at();
+    qn_node_t seat;
+    int fd;
+    const bool ok = qn_rendezvous_enter(r, 0, &seat, &fd) == QN_OK &&
+                    qn_rendezvous_seat(r, 0) == QN_OK &&
+                    qn_rendezvous_enter(other_one, 0, &seat, &fd) == QN_OK &&
+                    qn_rendezvous_seat(other_one, 1) == QN_OK;
+    say(said, ok ? 'y' : 'n');
+    (void)hear(go_on);
+    (void)execlp("sleep", "sleep", "60", (char *)NULL);
+    _exit(1);
+}
+
+/* Which has the socket, and is no member. */
+CASE(a_process_that_calls_exec_has_left_the_socket)
+{
+    int said, pipes[2];
+    meeting = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    cr_assert_geq(meeting, 0);
+    cr_assert_eq(pipe(pipes), 0);
+    go_on = pipes[0];
+    struct qn_rendezvous *r = opened_at();
+    pid_t pid = child(meet_and_exec, &said);
+    cr_assert_eq(hear(said), 'y');
+    cr_assert_eq(qn_rendezvous_living(r), 3);
+    say(pipes[1], 'g');
+    while (qn_rendezvous_living(r) != 0) {
+        rest();
+    }
+    cr_assert_eq(waitpid(pid, NULL, WNOHANG), 0, "it lives on");
+    end(pid);
+    qn_rendezvous_close(r);
+    close(meeting);
+}
+
 /* ---- at the wrong moment ------------------------------------------------- */
 
 /* Stands before the library's, so that something may happen right before this
@@ -414,8 +453,6 @@ static struct {
     pid_t pid;
     int said, go;
 } others[2], other;
-
-static int go_on; /* of the child */
 
 static void wait_and_found(int said)
 {

@@ -222,6 +222,32 @@ CASE(ten_at_once_are_one_group_and_the_name_is_free_after_them)
     }
 }
 
+/* A socket of their parent is the place, though it has no name and though the
+ * child of a dead member has it, too. */
+CASE(processes_meet_at_a_socket_of_their_parent)
+{
+    const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    cr_assert_eq(listen(fd, 1), -1, "it has no name");
+    w.opts.name = NULL;
+    w.opts.socket_fd = fd;
+    start_all(3);
+    propose_everywhere(3, 10);
+    cr_expect_eq(expect_alike(3), 30);
+    const uint64_t mask = group_world_report(&w, 1).status.members;
+    const uint32_t seat = group_world_report(&w, 0).status.seat;
+    cr_expect_eq(group_world_fork(&w, 0), 0);
+    group_world_kill(&w, 0);
+    group_world_wait(&w, 1, has_members, mask & ~(UINT64_C(1) << seat));
+    start_all(3);
+    cr_expect_eq(expect_alike(3), 30, "it has come back");
+    for (uint32_t i = 0; i < 3; i++) {
+        group_world_kill(&w, i);
+    }
+    start_all(3);
+    cr_expect_eq(expect_alike(3), 0, "the place was free");
+    close(fd);
+}
+
 static void expect_refused(const char *why, int err)
 {
     group_world_start(&w, 5);
@@ -969,6 +995,13 @@ CASE(options_out_of_range_are_refused)
     o.command_max = 0;
     o.name = "@no/word";
     cr_expect_eq(qn_group_join(&g, &o), QN_EINVAL);
+    o.name = NULL;
+    cr_expect_eq(qn_group_join(&g, &o), QN_EINVAL, "no place");
+    o.socket_fd = -1;
+    cr_expect_eq(qn_group_join(&g, &o), QN_EINVAL, "no socket");
+    o.socket_fd = 1;
+    o.name = "@word";
+    cr_expect_eq(qn_group_join(&g, &o), QN_EINVAL, "two places");
     cr_expect_null(g);
     o.members = o.capacity = 3;
     cr_expect_eq(qn_group_needs(&o, &needs), QN_OK);

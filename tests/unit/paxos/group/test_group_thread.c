@@ -98,7 +98,7 @@ static uint64_t ended(int how)
 static int nothing(void *ctx)
 {
     (void)ctx;
-    return QN_ENOENT;
+    return QN_OK;
 }
 
 static int next(void *ctx, void *bytes, size_t cap, size_t *len)
@@ -215,6 +215,54 @@ CASE(a_callback_may_propose)
     cr_expect_eq(ended(1), 0);
 }
 
+static void change(uint32_t seat, bool votes, int outcome)
+{
+    const struct qn_group_change c = {.seat = seat, .votes = votes};
+    const uint64_t before = ended(0) + ended(1);
+    host.last = QN_OK;
+    cr_assert_eq(qn_group_thread_change(host.thread, &c, LONG, on_done, &host),
+                 QN_OK);
+    while (ended(0) + ended(1) == before) {
+        sched_yield();
+    }
+    cr_expect_eq(host.last, outcome, "%s", qn_strerror(host.last));
+}
+
+static uint64_t voters_of(struct qn_group_thread *t, enum qn_group_phase phase)
+{
+    struct qn_group_status st = {.phase = QN_GROUP_MEETING};
+    while (st.phase != phase) {
+        cr_assert_eq(qn_group_thread_status(t, &st, NULL), QN_OK);
+        sched_yield();
+    }
+    return st.voters;
+}
+
+/* Both are threads of this process. */
+CASE(the_voters_are_changed)
+{
+    struct qn_group_thread *first;
+    begin(&(struct qn_group_thread_opts){0});
+    first = host.thread;
+    cr_expect_eq(voters_of(first, QN_GROUP_SERVING), 1);
+    change(5, true, QN_EINVAL); /* no member had it */
+    w.opts.observer = true;
+    begin(&(struct qn_group_thread_opts){0});
+    cr_expect_eq(voters_of(host.thread, QN_GROUP_SERVING), 1);
+    change(1, true, QN_OK);
+    while (voters_of(first, QN_GROUP_SERVING) != 3) {
+        sched_yield();
+    }
+    change(1, false, QN_OK); /* its own end is what it has asked for */
+    (void)voters_of(host.thread, QN_GROUP_ENDED);
+    while (voters_of(first, QN_GROUP_SERVING) != 1) {
+        sched_yield();
+    }
+    change(0, true, QN_EREMOVED);
+    qn_group_thread_stop(host.thread);
+    qn_group_thread_stop(first);
+}
+
 /* Two of three have not come: nothing is taken from the queue. */
 static void begin_alone(const struct qn_group_thread_opts *o)
 {
@@ -264,12 +312,16 @@ CASE(each_waits_for_its_own_time)
     cr_expect_eq(ask(1, QN_GROUP_FOREVER), QN_OK);
     cr_expect_eq(ask(1, 1), QN_OK);
     cr_expect_eq(ask(1, 20000000), QN_OK);
-    while (ended(1) < 2) {
+    cr_expect_eq(qn_group_thread_change(
+                     host.thread, &(struct qn_group_change){.votes = true},
+                     20000000, on_done, &host),
+                 QN_OK);
+    while (ended(1) < 3) {
         sched_yield();
     }
     cr_expect_eq(host.last, QN_ETIMEDOUT);
     qn_group_thread_stop(host.thread);
-    cr_expect_eq(ended(1), 3);
+    cr_expect_eq(ended(1), 4);
 }
 
 CASE(a_group_that_has_ended_says_why)
@@ -306,6 +358,9 @@ CASE(a_child_of_fork_has_no_thread)
         int wrong = ask(1, LONG) != QN_EPERM;
         wrong += qn_group_thread_barrier(host.thread, LONG, on_done, &host) !=
                  QN_EPERM;
+        wrong +=
+            qn_group_thread_change(host.thread, &(struct qn_group_change){0},
+                                   LONG, on_done, &host) != QN_EPERM;
         wrong += qn_group_thread_status(host.thread, &st, NULL) != QN_EPERM;
         qn_group_thread_stop(host.thread);
         _exit(wrong);
