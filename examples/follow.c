@@ -134,11 +134,10 @@ int main(int argc, char **argv)
     recover(argv[1]);
     for (int i = 2;; i = i + 1 < argc ? i + 1 : 2) {
         int fd = reach(argv[i]);
-        if (fd < 0) {
-            (void)poll(NULL, 0, PAUSE_MS);
-            continue;
+        if (fd >= 0) {
+            follow(fd);
+            close(fd);
         }
-        follow(fd);
-        close(fd);
+        (void)poll(NULL, 0, PAUSE_MS); /* it may end each time at once */
     }
 }
