@@ -223,14 +223,23 @@ CASE(a_child_that_has_inherited_all_makes_no_dead_member_alive)
 
 /* ---- several in one process ---------------------------------------------- */
 
-/* A process that looks at seats when it is told to. */
+/* A process that looks at seats when it is told to; none, if it would not be a
+ * guest of those that live. */
 static int looks; /* of the child */
 
 static void look_and_say(int said)
 {
     struct qn_rendezvous *r = opened();
     while (hear(looks) == 'l') {
-        say(said, (char)('a' + qn_rendezvous_living(r)));
+        qn_node_t seat;
+        int fd;
+        const uint64_t living = qn_rendezvous_living(r);
+        const bool guest =
+            living != 0 && qn_rendezvous_enter(r, 0, &seat, &fd) == QN_OK;
+        say(said, (char)('a' + (guest ? living : 0)));
+        if (guest) {
+            close(fd);
+        }
     }
     _exit(0);
 }
