@@ -21,6 +21,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/log.h"
+#include "core/earlier.h"
 #include "kvs/local/cluster_query.h"
 #include "kvs/local/local_commands.h"
 #include "kvs/main/replica_main.h"
@@ -67,21 +68,21 @@ static void turn(struct qn_server *s)
     s->turn_wanted = false;
     qn_settings_turn(s);
     /* Before the front end's turn, which sends and writes its results. */
-    at = QN_MIN(at, qn_fanout_turn(s->ask, now));
+    at = qn_time_earlier(at, qn_fanout_turn(s->ask, now));
     qn_frontend_run(&s->frontend, now, qn_clock_wall_ms());
     startup_turn(s);
-    at = QN_MIN(at, qn_server_members_turn(s, now));
-    at =
-        QN_MIN(at, qn_server_wait_turn(&s->waits, qn_replica_driver(s->replica),
-                                       s->boot->nodes, s->drain.draining, now));
-    at = QN_MIN(at, qn_member_turn_end(s->member, now));
-    at = QN_MIN(at, qn_server_accept_turn(s, now));
+    at = qn_time_earlier(at, qn_server_members_turn(s, now));
+    at = qn_time_earlier(
+        at, qn_server_wait_turn(&s->waits, qn_replica_driver(s->replica),
+                                s->boot->nodes, s->drain.draining, now));
+    at = qn_time_earlier(at, qn_member_turn_end(s->member, now));
+    at = qn_time_earlier(at, qn_server_accept_turn(s, now));
     qn_server_roles_turn(s);
-    at = QN_MIN(at, qn_driver_deadline(qn_replica_driver(s->replica)));
-    at = QN_MIN(at, qn_replica_deadline(s->replica));
-    at = QN_MIN(at, qn_server_drain_turn(s, now));
-    at = QN_MIN(at, qn_server_events_turn(s, now));
-    at = QN_MIN(at, qn_server_trim_turn(s, now));
+    at = qn_time_earlier(at, qn_driver_deadline(qn_replica_driver(s->replica)));
+    at = qn_time_earlier(at, qn_replica_deadline(s->replica));
+    at = qn_time_earlier(at, qn_server_drain_turn(s, now));
+    at = qn_time_earlier(at, qn_server_events_turn(s, now));
+    at = qn_time_earlier(at, qn_server_trim_turn(s, now));
     qn_loop_deadline_set(&s->uv.alarm, at, now);
 }
 

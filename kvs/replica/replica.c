@@ -23,10 +23,12 @@ static void index_again(struct qn_replica *r, qn_slot_t applied)
     struct pending *p =
         r->answered != r->tail ? qn_replica_pending_at(r, r->answered) : NULL;
     if (p != NULL && p->is_deferred_read && p->index > applied) {
-        p->index = QN_MIN(p->index, qn_driver_read_index(r->driver));
+        const qn_slot_t index = qn_driver_read_index(r->driver);
+        p->index = QN_MIN(p->index, index);
     }
     if (!r->serving && r->serve_at != UINT64_MAX && r->serve_after == 0) {
-        r->serve_at = QN_MIN(r->serve_at, qn_driver_read_index(r->driver));
+        const qn_slot_t index = qn_driver_read_index(r->driver);
+        r->serve_at = QN_MIN(r->serve_at, index);
     }
 }
 

@@ -77,7 +77,8 @@ void qn_replica_serve_soon(struct qn_replica *r, qn_slot_t position)
         r->serve_after = qn_driver_read_view(r->driver).index;
         qn_driver_read_wanted(r->driver, r->serve_after);
     } else {
-        r->serve_at = QN_MAX(position, qn_driver_read_index(r->driver));
+        const qn_slot_t index = qn_driver_read_index(r->driver);
+        r->serve_at = QN_MAX(position, index);
     }
 }
 

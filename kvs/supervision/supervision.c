@@ -18,6 +18,7 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/earlier.h"
 
 static_assert(QN_NODES_MAX <= 64, "sets of nodes are masks of 64 bits");
 
@@ -299,11 +300,11 @@ static qn_time_t deadline_of(const struct qn_supervision *s, qn_time_t now)
     qn_time_t lost =
         s->lost_at == QN_TIME_NEVER ? QN_TIME_NEVER : now + QN_SV_LOST_LOOK;
     qn_time_t at = QN_MIN(drain, lost);
-    at = QN_MIN(at, qn_sv_upgrade_deadline(s, now));
-    at = QN_MIN(at, qn_sv_member_deadline(s, now));
-    at = QN_MIN(at, qn_sv_leave_deadline(s, now));
-    at = QN_MIN(at, qn_sv_meet_deadline(s));
-    at = QN_MIN(at, qn_sv_restart_deadline(s, now));
+    at = qn_time_earlier(at, qn_sv_upgrade_deadline(s, now));
+    at = qn_time_earlier(at, qn_sv_member_deadline(s, now));
+    at = qn_time_earlier(at, qn_sv_leave_deadline(s, now));
+    at = qn_time_earlier(at, qn_sv_meet_deadline(s));
+    at = qn_time_earlier(at, qn_sv_restart_deadline(s, now));
     return s->verdict_due ? now : at;
 }
 

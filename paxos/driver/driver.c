@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "core/base/log.h"
+#include "core/earlier.h"
 #include "paxos/driver/driver_internal.h"
 #include "paxos/mutant.h"
 
@@ -395,9 +396,9 @@ qn_time_t qn_driver_deadline(const struct qn_driver *d)
     }
     qn_time_t at = QN_MIN(d->machine_deadline, d->positions.heartbeat_at);
     at = QN_MIN(at, d->order.ask_at);
-    at = QN_MIN(at, qn_dissemination_deadline(&d->dissemination));
-    at = QN_MIN(at, qn_driver_apply_deadline(d));
-    return QN_MIN(at, qn_ring_choice_deadline(&d->ring_choice));
+    at = qn_time_earlier(at, qn_dissemination_deadline(&d->dissemination));
+    at = qn_time_earlier(at, qn_driver_apply_deadline(d));
+    return qn_time_earlier(at, qn_ring_choice_deadline(&d->ring_choice));
 }
 
 /* ---- public -------------------------------------------------------------- */

@@ -23,6 +23,7 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/earlier.h"
 #include "paxos/group/group_internal.h"
 #include "paxos/member/member_formats.h"
 
@@ -379,12 +380,12 @@ static int turn(struct qn_group *g, qn_time_t now)
         const qn_time_t look_at = qn_group_ends_turn(g, now);
         at = qn_group_serve_turn(g, now);
         at = QN_MIN(at, look_at);
-        at = QN_MIN(at, qn_group_tell_rest(g, now));
+        at = qn_time_earlier(at, qn_group_tell_rest(g, now));
     }
     if (g->step == QN_STEP_FAILED) {
         return g->err;
     }
-    at = QN_MIN(at, qn_group_links_turn(g, now));
+    at = qn_time_earlier(at, qn_group_links_turn(g, now));
     int said = rest(g, now, at);
     if (said == QN_GROUP_ARMED && readable(g)) {
         return QN_GROUP_AGAIN; /* it stays armed, so the next turn looks */

@@ -17,6 +17,7 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/earlier.h"
 #include "paxos/group/group_internal.h"
 
 enum { BYTES_OF_WORK = 1024 }; /* copied, as much as a small command */
@@ -299,7 +300,7 @@ qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now)
     g->applying = false;
     barriers_end(g);
     serve_when_reached(g);
-    at = QN_MIN(at, qn_group_change_turn(g, now));
+    at = qn_time_earlier(at, qn_group_change_turn(g, now));
     const bool removed = qn_driver_removed(g->driver);
     qn_waits_deliver(&g->barriers, now);
     /* Last, so that what these propose leaves soonest. */
@@ -313,15 +314,15 @@ qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now)
         return QN_TIME_NEVER;
     }
     serve_no_lost_state(g);
-    at = QN_MIN(at, qn_member_turn_end(g->member, now));
+    at = qn_time_earlier(at, qn_member_turn_end(g->member, now));
     tell_changes(g, now);
     g->applying = false;
     if (ends(g)) {
         return QN_TIME_NEVER;
     }
-    at = QN_MIN(at, qn_driver_deadline(g->driver));
-    at = QN_MIN(at, qn_waits_next(&g->proposals));
-    at = QN_MIN(at, qn_waits_next(&g->barriers));
+    at = qn_time_earlier(at, qn_driver_deadline(g->driver));
+    at = qn_time_earlier(at, qn_waits_next(&g->proposals));
+    at = qn_time_earlier(at, qn_waits_next(&g->barriers));
     const bool again = gives_back(g) || g->barriers_new != 0 ||
                        qn_group_change_due(g, now) ||
                        qn_driver_removed(g->driver);

@@ -139,6 +139,12 @@ static void advance(struct qn_onepaxos *p, qn_time_t now)
     qn_learner_decided(p, p->learned_hi, now);
 }
 
+/* Stamps never go back along the log. */
+static void note_stamp(struct qn_onepaxos *p, uint64_t stamp)
+{
+    p->stamp = QN_MAX(p->stamp, stamp);
+}
+
 /** A P slot is learned or forgotten: the window of the leader opens by its
  *  bytes. */
 static void release_inflight(struct qn_onepaxos *p,
@@ -159,7 +165,7 @@ void qn_learner_propose(struct qn_onepaxos *p, qn_slot_t slot,
     put(p, slot, batch, QN_SLOT_PROPOSED);
     p->leader.inflight_bytes += batch->len;
     struct qn_slice bytes = {batch->bytes, batch->len};
-    p->stamp = QN_MAX(p->stamp, qn_batch_stamp(bytes));
+    note_stamp(p, qn_batch_stamp(bytes));
 }
 
 /** Forget the proposals in the slots `first` .. `last`: no acceptor will ever
@@ -234,7 +240,7 @@ void qn_learner_learn(struct qn_onepaxos *p, struct qn_step *t,
     }
     store(p, e, m);
     if (e->state == QN_SLOT_LEARNED) {
-        p->stamp = QN_MAX(p->stamp, qn_batch_stamp(m->body));
+        note_stamp(p, qn_batch_stamp(m->body));
     }
     if (QN_MUTANT(NO_ORDER) && e->state == QN_SLOT_LEARNED) {
         p->learned_hi = QN_MAX(p->learned_hi, m->slot);
@@ -278,7 +284,7 @@ void qn_learner_settle(struct qn_onepaxos *p, struct qn_step *t, qn_slot_t slot,
         release_inflight(p, e);
     }
     put(p, slot, qn_refbuf_ref(batch), QN_SLOT_LEARNED);
-    p->stamp = QN_MAX(p->stamp, qn_batch_stamp(bytes));
+    note_stamp(p, qn_batch_stamp(bytes));
     advance(p, t->now);
 }
 
@@ -417,7 +423,7 @@ void qn_learner_accept(struct qn_onepaxos *p, struct qn_step *t,
     if (p->nodes > 2) {
         qn_learner_tell(p, t, slot);
     }
-    p->stamp = QN_MAX(p->stamp, qn_batch_stamp(bytes));
+    note_stamp(p, qn_batch_stamp(bytes));
     advance(p, t->now);
 }
 

@@ -118,7 +118,8 @@ static struct qn_ring_need need_of(const struct qn_onepaxos *p, bool alone)
                         ? UINT64_MAX
                         : p->applied + 1;
     if (p->leader.role == QN_ACTIVE && !alone) {
-        own = QN_MIN(own, qn_flow_first(&p->leader.flow));
+        const qn_slot_t first = qn_flow_first(&p->leader.flow);
+        own = QN_MIN(own, first);
     }
     return (struct qn_ring_need){.own = own, .all = QN_MIN(all + 1, own)};
 }

@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+#include "core/earlier.h"
 #include "paxos/machine/onepaxos_internal.h"
 #include "paxos/mutant.h"
 
@@ -352,8 +353,8 @@ static void finish(struct qn_onepaxos *p, struct qn_step *t, bool tick)
     const bool more = p->applied < p->learned_hi && !p->apply_suspended;
     out->apply_pending = more && p->apply_budget == 0;
     out->again = more && !out->apply_pending;
-    out->deadline =
-        QN_MIN(qn_catch_up_deadline(p), qn_reconfigure_deadline(p, t->now));
+    out->deadline = qn_time_earlier(qn_catch_up_deadline(p),
+                                    qn_reconfigure_deadline(p, t->now));
     qn_time_t at = turn_at(p, t->now);
     out->deadline = QN_MIN(out->deadline, at);
     /* The outputs were full; a long batch goes on in the next turn. */
