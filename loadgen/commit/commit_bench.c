@@ -149,12 +149,12 @@ static struct qn_commit_row *make_row(const struct group *g, uint32_t form)
     return r;
 }
 
-static uint32_t forms_of(const struct bench *b, bool processes)
+static uint32_t forms_of(const struct bench *b)
 {
     const struct qn_commit_form *f;
     uint32_t n = 0;
     while ((f = qn_commit_form(n)) != NULL &&
-           (!f->processes_only || (processes && b->turn.memory_acceptor))) {
+           (!f->memory_acceptor_only || b->turn.memory_acceptor)) {
         n++;
     }
     return n;
@@ -170,9 +170,8 @@ static int make_groups(struct bench *b)
              (strcmp(b->proposer, "follower") == 0) != follower)) {
             continue;
         }
-        *g = (struct group){.processes = processes,
-                            .follower = follower,
-                            .forms = forms_of(b, processes)};
+        *g = (struct group){
+            .processes = processes, .follower = follower, .forms = forms_of(b)};
         b->groups++;
         for (uint32_t f = 0; f < g->forms; f++) {
             g->row[f] = make_row(g, f);

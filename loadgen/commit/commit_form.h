@@ -61,7 +61,7 @@ struct qn_commit_turn {
 struct qn_commit_form {
     const char *name;
     const char *text;
-    bool processes_only; /* and with the memory acceptor only */
+    bool memory_acceptor_only;
     int (*run)(const struct qn_commit_turn *t);
 };
 

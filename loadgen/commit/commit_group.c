@@ -1,9 +1,9 @@
 /*
- * A group as programs embed it (paxos/group/group.h): processes that meet at a
- * name, each with a loop of its own over one descriptor. The next command is
- * proposed where the end of the last one is told.
+ * A group as programs embed it (paxos/group/group.h): processes or threads that
+ * meet at a name, each with a loop of its own over one descriptor. The next
+ * command is proposed where the end of the last one is told.
  *
- * A node's number is its seat, which is known when it serves: the process that
+ * A node's number is its seat, which is known when it serves: the one that
  * founds has seat 0, and leads.
  */
 #include <poll.h>
@@ -219,7 +219,7 @@ int qn_commit_group_run(const struct qn_commit_turn *t)
     struct meeting m = {.t = t};
     const struct qn_nodes_opts o = {
         .nodes = t->nodes, .processes = t->processes, .core = t->core};
-    int rc = t->memory_acceptor && t->processes ? QN_OK : QN_ENOSYS;
+    int rc = t->memory_acceptor ? QN_OK : QN_ENOSYS;
     snprintf(m.name, sizeof m.name, "@quoin-bench-%d-%u", (int)getpid(),
              ++turns);
     for (qn_node_t i = 0; i < t->nodes; i++) {

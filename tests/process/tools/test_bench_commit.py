@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 QUOIN = sys.argv[1]
-FORMS = ["bare", "member"]  # and "group", of processes with the memory acceptor
+FORMS = ["bare", "member"]  # and "group", with the memory acceptor
 
 
 def bench(*args):
@@ -38,8 +38,7 @@ def complete(made, *, members, pairs, operations):
     for group in made["groups"]:
         turns = pairs - group["left_out"]  # a loaded machine changes leaders
         forms = group["forms"]
-        group_runs = group["nodes"] == "processes" and made["acceptor"] == "memory"
-        wanted = FORMS + ["group"] * group_runs
+        wanted = FORMS + ["group"] * (made["acceptor"] == "memory")
         assert [f["form"] for f in forms] == (wanted if turns else []), group
         for f in forms:
             assert f["turns"] == turns, f
