@@ -12,10 +12,11 @@
  * What it does not show: that a member has left, or its thread has ended, or
  * its process has called exec. The first two ring the doorbells of the others,
  * which look at all peers then: so nothing is watched of a member of this very
- * process. The third is seen when something is under way.
+ * process. For the third the kernel is asked each LOOK_ALL: one system call for
+ * each peer, which is nothing beside the turn.
  *
  * Where there is no such descriptor (an old kernel, another pid namespace, a
- * filter, too many descriptors) the kernel is asked each LOOK.
+ * filter, too many descriptors) it is asked each LOOK.
  */
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -27,7 +28,8 @@
 #include "core/place/process.h"
 #include "paxos/group/group_internal.h"
 
-#define LOOK (100 * QN_MS)
+#define LOOK     (100 * QN_MS)
+#define LOOK_ALL QN_S
 
 /* @return -1: there is none. */
 static int open_holder(const struct qn_group *g, qn_node_t node)
@@ -85,11 +87,11 @@ void qn_group_ends_hear(struct qn_group *g, qn_node_t node)
 
 qn_time_t qn_group_ends_turn(struct qn_group *g, qn_time_t now)
 {
-    if (g->unwatched == 0) {
+    if (qn_member_peers(g->member) == 0) {
         return QN_TIME_NEVER;
     }
     if (now >= g->ends_at) {
-        g->ends_at = now + LOOK;
+        g->ends_at = now + (g->unwatched != 0 ? LOOK : LOOK_ALL);
         qn_member_look(g->member, true);
     }
     return g->ends_at;

@@ -148,7 +148,7 @@ struct qn_group {
     uint64_t barriers_new;    /* barriers without an index yet */
     int end_fd[QN_NODES_MAX]; /* of each present peer's process; -1 */
     uint64_t unwatched;       /* mask: peers of which there is none */
-    qn_time_t ends_at;        /* unwatched: when to look */
+    qn_time_t ends_at;        /* when to look at all peers */
     enum qn_group_reason reason;
     uint64_t commands;
     uint64_t failovers, members, epoch, voters; /* as `changed` has told */
@@ -296,7 +296,7 @@ void qn_group_ends_watch(struct qn_group *g, qn_node_t node);
 void qn_group_ends_forget(struct qn_group *g, qn_node_t node);
 /** The descriptor of its process is readable. */
 void qn_group_ends_hear(struct qn_group *g, qn_node_t node);
-/** @return when to come again, for peers that are not watched. */
+/** @return when to come again, for what is not watched. */
 qn_time_t qn_group_ends_turn(struct qn_group *g, qn_time_t now);
 /** As seats are left: those that sleep may look. */
 void qn_group_ends_tell(const struct qn_group *g);

@@ -38,6 +38,7 @@ enum order_kind {
     ORDER_FAIL,
     ORDER_HOLD,
     ORDER_PART,
+    ORDER_EXEC,
     ORDER_FORK
 };
 
@@ -397,6 +398,10 @@ static bool obey(struct member *m, int control)
     case ORDER_FORK:
         obey_fork(m, control);
         break;
+    case ORDER_EXEC:
+        (void)execlp("sleep", "sleep", "1000", (char *)NULL);
+        QN_ASSERT(false);
+        break;
     case ORDER_PART:
         m->stays = true;
         return false;
@@ -660,6 +665,11 @@ void group_world_leave(struct group_world *w, uint32_t i)
 void group_world_part(struct group_world *w, uint32_t i)
 {
     order(w, i, &(struct order){.kind = ORDER_PART});
+}
+
+void group_world_exec(struct group_world *w, uint32_t i)
+{
+    order(w, i, &(struct order){.kind = ORDER_EXEC});
 }
 
 void group_world_stop(struct group_world *w, uint32_t i, bool stop)

@@ -114,6 +114,8 @@ void group_world_kill(struct group_world *w, uint32_t i);
 void group_world_leave(struct group_world *w, uint32_t i);
 /** It leaves, and its process stays until it is killed. */
 void group_world_part(struct group_world *w, uint32_t i);
+/** Its process goes on as another program, until it is killed. */
+void group_world_exec(struct group_world *w, uint32_t i);
 /** SIGSTOP or SIGCONT. */
 void group_world_stop(struct group_world *w, uint32_t i, bool stop);
 

@@ -108,6 +108,17 @@ CASE(a_member_with_a_child_rests_after_a_death)
     } while (turns != before);
 }
 
+/* Its process lives on, and no doorbell is rung. */
+CASE(idle_members_see_that_one_calls_exec)
+{
+    start_all();
+    const uint64_t seat = group_world_report(&w, 1).status.seat;
+    group_world_exec(&w, 1);
+    group_world_wait(&w, 0, has_members, 7 & ~(UINT64_C(1) << seat));
+    group_world_wait(&w, 2, has_members, 7 & ~(UINT64_C(1) << seat));
+    cr_expect_eq(kill(w.process[1].pid, 0), 0, "it lives");
+}
+
 CASE(idle_members_see_that_one_leaves)
 {
     start_all();
