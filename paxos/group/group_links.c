@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "core/base/assert.h"
@@ -54,6 +55,9 @@ void qn_group_link_close(struct qn_group *g, struct qn_group_link *l)
         g->untold |= UINT64_C(1) << l->node; /* it may live and be told again */
         g->retry_at = g->step == QN_STEP_MEET ? 0 : g->retry_at;
     }
+    /* A child that was forked meanwhile has it, too: the other end would wait
+     * for an answer as long as that child lives. */
+    (void)shutdown(l->fd, SHUT_RDWR);
     qn_group_unwatch(g, &l->fd);
     g->links--;
 }

@@ -412,6 +412,7 @@ struct guest *guest_make(int index, const struct guest_opts *opts)
         .members = opts->members,
         .cells = 256,
         .log_bytes = 1 << 20,
+        .robust_list = opts->robust_list,
         .log = {on_line, g},
         .feed = &(struct qn_feed_opts){.bytes = 1 << 12,
                                        .records = 64,

@@ -20,6 +20,7 @@ struct guest; /* opaque */
 struct guest_opts {
     const char *name;
     uint32_t members;
+    bool robust_list;
     uint32_t thread; /* not 0: the library gives it one, of which this is the
                         number of the mutex (board.h) */
 };

@@ -6,13 +6,14 @@
  * threads have locked; a timer that interrupts each millisecond, and handlers
  * without SA_RESTART; and it forks wherever it can.
  *
- *     host FOLDER PLACE poll|epoll|libuv none|same|own|library|member SEED
+ *     host FOLDER PLACE poll|epoll|libuv none|list|same|own|library|member SEED
  *
  * Of PLACE (0 to 2) one host runs at a time; in FOLDER are the names of the
  * groups and what the hosts share. The second group is in the same thread, in
  * one of its own, or in one of the library; or it is the first one, of which a
- * second thread is a member. It answers lines, of which the
- * first word begins the answer; a and b are the groups:
+ * second thread is a member. With "list" there is none, and the first thread
+ * has locked no robust mutex: the group may have its list. It answers lines, of
+ * which the first word begins the answer; a and b are the groups:
  *
  *     1 do a 100       begin so many proposals, barriers and changes at drawn
  *                      moments, and answer when all have ended
@@ -45,6 +46,7 @@
 
 enum second {
     SECOND_NONE,
+    SECOND_NONE_BY_LIST,
     SECOND_SAME,
     SECOND_OWN,
     SECOND_LIBRARY,
@@ -209,7 +211,7 @@ static int find(const char *word, const char *const *words)
 static void begin(char **argv, enum loop_kind *kind)
 {
     static const char *const kinds[] = {"poll", "epoll", "libuv", NULL};
-    static const char *const seconds[] = {"none",    "same",   "own",
+    static const char *const seconds[] = {"none",    "list",   "same", "own",
                                           "library", "member", NULL};
     static char path[LINE];
     const char *folder = argv[1];
@@ -223,7 +225,7 @@ static void begin(char **argv, enum loop_kind *kind)
     snprintf(path, sizeof path, "%s/board", folder);
     board_open(path, (uint32_t)atoi(argv[2]));
     snprintf(path, sizeof path, "%s/life", folder);
-    child_begin(path, second == SECOND_NONE || second == SECOND_SAME);
+    child_begin(path, second <= SECOND_SAME);
     int err = pipe2(stop, 0);
     QN_ASSERT(err == 0);
     signals_begin();
@@ -238,7 +240,9 @@ static void run(enum loop_kind kind)
     }
     unchanged_begin();
     unchanged_thread_begin();
-    board_lock(THREAD_FIRST);
+    if (second != SECOND_NONE_BY_LIST) {
+        board_lock(THREAD_FIRST);
+    }
     pthread_barrier_init(&forks_begin, NULL, 2);
     int err = pthread_create(&forks, NULL, fork_some, NULL);
     QN_ASSERT(err == 0);
@@ -247,7 +251,9 @@ static void run(enum loop_kind kind)
         err = pthread_create(&seconds, NULL, run_second, second_station);
         QN_ASSERT(err == 0);
     }
-    struct guest_opts o = {.name = name[0], .members = members};
+    struct guest_opts o = {.name = name[0],
+                           .members = members,
+                           .robust_list = second == SECOND_NONE_BY_LIST};
     station_add(first_station, guest_make(0, &o));
     if (second == SECOND_SAME || second == SECOND_LIBRARY) {
         second_index = 1;

@@ -6,7 +6,8 @@ does each proposal and each barrier end?
 
 In each run all three have that loop, and a second group, or none: in the same
 thread, in a thread of its own with any loop, or in one of the library; or a
-second thread of each is a member of the first group. Then:
+second thread of each is a member of the first group; or there is none, and its
+thread has left its list of robust mutexes to the group. Then:
 
   - Each begins proposals, barriers and changes at drawn moments, on both
     groups, three times. All end, most without a timeout: only the group's own
@@ -38,8 +39,8 @@ from tests.process.group.store import World, fields
 from tests.process.lib.script import BUILD
 
 PLACES = 3
-SECONDS = ("none", "same", "own", "library", "member")
-THREADS = {"none": 2, "same": 2, "own": 3, "library": 3, "member": 3}
+SECONDS = ("none", "list", "same", "own", "library", "member")
+THREADS = {"none": 2, "list": 1, "same": 2, "own": 3, "library": 3, "member": 3}
 # As CHILD_WHERE_MAP in child.h.
 CHILDREN = ("apply", "begin", "next", "end", "read", "finish", "install",
             "abandon", "changed", "done", "log", "loop", "other thread",
@@ -51,7 +52,7 @@ class Run:
         self.o, self.number = o, number
         self.rng = random.Random("%d %d" % (o.seed, number))
         self.second = o.second or self.rng.choice(SECONDS)
-        self.groups = "a" if self.second == "none" else "ab"
+        self.groups = "a" if self.second in ("none", "list") else "ab"
         self.seats = 2 if self.second == "member" else 1  # of each, in a group
         self.victim = self.rng.randrange(PLACES)
         self.idle = self.rng.random() < 0.3  # when it is killed

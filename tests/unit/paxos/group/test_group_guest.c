@@ -4,14 +4,18 @@
  */
 #include "paxos/group/group.h"
 
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/err.h"
+#include "core/rendezvous/rendezvous.h"
 #include "paxos/group/group_internal.h"
 #include "tests/support/fds.h"
 #include "tests/support/test.h"
@@ -572,4 +576,34 @@ CASE(the_end_of_a_childs_thread_is_not_the_members)
     cr_expect_eq(status, 0);
     host_propose(&h);
     qn_group_leave(h.group);
+}
+
+/* ---- its children -------------------------------------------------------- */
+
+/* The founder waits for one more. A guest that says nonsense is turned away,
+ * and would not see that if the child kept the connection open. */
+CASE(a_connection_ends_though_a_child_has_it)
+{
+    struct qn_rendezvous *r;
+    qn_node_t seat = 0;
+    int fd = -1;
+    char byte = 'x';
+    w.opts.members = 2;
+    group_world_found(&w, 0);
+    const int before = group_world_descriptors(&w, 0);
+    cr_assert_eq(qn_rendezvous_open(&r, w.opts.name), QN_OK);
+    while (qn_rendezvous_enter(r, 0, &seat, &fd) == QN_EAGAIN) {
+        sched_yield(); /* it has no seat yet */
+    }
+    cr_assert_geq(fd, 0);
+    while (group_world_descriptors(&w, 0) == before) {
+        sched_yield(); /* it has not been accepted */
+    }
+    cr_assert_eq(group_world_fork(&w, 0), 0);
+    cr_assert_eq(send(fd, &byte, 1, MSG_NOSIGNAL), 1);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    cr_assert_eq(poll(&p, 1, -1), 1);
+    cr_expect_leq(recv(fd, &byte, 1, 0), 0, "its end");
+    close(fd);
+    qn_rendezvous_close(r);
 }
