@@ -340,6 +340,9 @@ bool qn_driver_flush(struct qn_driver *d, qn_time_t now)
     if (d->now >= d->order.ask_at) {
         qn_driver_order_look(d);
     }
+    if (d->now >= d->order.shut_until) { /* the change was given up */
+        d->order.shut_until = QN_TIME_NEVER;
+    }
     do {
         d->again = false;
         qn_driver_step(d, &tick);
@@ -395,7 +398,7 @@ qn_time_t qn_driver_deadline(const struct qn_driver *d)
         return QN_TIME_NEVER;
     }
     qn_time_t at = QN_MIN(d->machine_deadline, d->positions.heartbeat_at);
-    at = QN_MIN(at, d->order.ask_at);
+    at = QN_MIN(at, QN_MIN(d->order.ask_at, d->order.shut_until));
     at = qn_time_earlier(at, qn_dissemination_deadline(&d->dissemination));
     at = qn_time_earlier(at, qn_driver_apply_deadline(d));
     return qn_time_earlier(at, qn_ring_choice_deadline(&d->ring_choice));
@@ -412,6 +415,9 @@ int qn_driver_submit(struct qn_driver *d, const struct qn_slice *parts,
     if (d->failed != QN_OK) {
         return d->failed;
     }
+    if (d->order.shut_until != QN_TIME_NEVER && !qn_driver_removed(d)) {
+        return QN_EAGAIN;
+    }
     int err = qn_driver_step(d, &in);
     if (err == QN_OK) {
         *seq = d->out.seq;
@@ -425,7 +431,7 @@ int qn_driver_submit(struct qn_driver *d, const struct qn_slice *parts,
 
 bool qn_driver_room(const struct qn_driver *d)
 {
-    return qn_onepaxos_room(d->machine);
+    return d->order.shut_until == QN_TIME_NEVER && qn_onepaxos_room(d->machine);
 }
 
 qn_slot_t qn_driver_read_index(struct qn_driver *d)

@@ -318,8 +318,9 @@ int qn_driver_submit(struct qn_driver *d, const struct qn_slice *parts,
                      uint32_t count, uint64_t *seq);
 
 /** True if the next submit is taken, whatever its size: this origin has credit
- *  (QUEUE / members commands) and fewer than QUEUE_BYTES / members waiting.
- *  Members are those that live; with the process acceptor all nodes. */
+ *  (QUEUE / members commands) and fewer than QUEUE_BYTES / members waiting, and
+ * is not about to be removed. Members are those that live; with the process
+ * acceptor all nodes. */
 bool qn_driver_room(const struct qn_driver *d);
 
 /** Send bytes (at most 60 000) to node `to`, outside the log: FIFO, lost if
@@ -540,7 +541,9 @@ void qn_driver_lead(struct qn_driver *d, qn_node_t heir, qn_time_t now);
  * A node is to become a voter, or to be a member no more (memory acceptor,
  * PROTOCOL.md 4.4). The order goes to the leader, whichever node that is, from
  * the next flush on, until the outcome is known: see `change` of the status. A
- * leader that is to be removed has another voter lead first. It may be given
+ * leader that is to be removed has another voter lead first. A member that
+ * lives takes no command before it is removed (submit: QN_EAGAIN), and the
+ * leader waits until its own have ended, for 1 s at most. It may be given
  * again at any time, in any node: what is so already is done. And it is done
  * for ever once this node has learned its entry, whatever follows.
  *
@@ -561,7 +564,8 @@ void qn_driver_lead(struct qn_driver *d, qn_node_t heir, qn_time_t now);
  *
  *     QN_EAGAIN       the newcomer is not in sync yet, does not live, or is not
  *                     known to the leader; or no other voter leads yet instead
- *                     of the one that is removed. It was asked for 5 s
+ *                     of the one that is removed, or that one has commands
+ *                     under way. It was asked for 5 s
  *     QN_EBUSY        another change is under way at the leader; or that
  *                     incarnation was removed, and has not ended
  *     QN_ENOQUORUM    the living voters are no majority, or would be none then

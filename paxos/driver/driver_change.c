@@ -10,6 +10,19 @@
  *       |                           |--ORDER{lead} (to all)------>|
  *       |--ORDER{remove}--------------------------------------->  | leads
  *
+ * A member that lives and is not suspected ends its own commands before it is
+ * removed. The leader asks it with the same message; from then on it takes no
+ * command for QN_DRIVER_LEAVE_SHUT, and answers whether its own have ended:
+ *
+ *     leader                      the member that is to go
+ *       |--ORDER{remove, itself}--->| takes no command
+ *       |<-TAKEN{QN_EAGAIN}---------| own ones are under way
+ *       |  again                    |
+ *       |<-TAKEN{QN_OK}-------------| the entry may follow
+ *
+ * After QN_DRIVER_LEAVE_MAX it is removed anyway, and after
+ * QN_DRIVER_LEAVE_SHUT if it says nothing. So this is no part of the protocol.
+ *
  * The member that was asked keeps the order, and asks whichever node leads,
  * until it sees the outcome in its utility log: what is so already is taken and
  * does nothing. So nothing of an order is kept elsewhere, and it is done or not
@@ -131,6 +144,31 @@ void qn_driver_hand_over(struct qn_driver *d)
     }
 }
 
+/* Has the member that is removed ended its own commands, or is it not waited
+ * for (any more)? It is asked each time: an order is asked again soon. */
+static bool has_left(struct qn_driver *d, const struct qn_driver_change *c)
+{
+    struct qn_driver_leave *l = &d->order.leave;
+    if (!qn_driver_lives(d, c->node) ||
+        (d->suspected & qn_driver_bit(c->node)) != 0) {
+        return true;
+    }
+    if (l->node != c->node || l->inc != c->inc ||
+        d->now - l->asked >= QN_DRIVER_LEAVE_MAX) {
+        *l = (struct qn_driver_leave){
+            .node = c->node, .inc = c->inc, .since = d->now};
+    }
+    const struct qn_msg m = {.kind = QN_MSG_ORDER,
+                             .epoch = d->roles.cfg.index,
+                             .order = {.inc = c->inc,
+                                       .node = (uint8_t)c->node,
+                                       .what = QN_ORDER_REMOVE}};
+    l->asked = d->now;
+    qn_driver_send(d, c->node, &m);
+    return l->over || d->now - l->since >= (l->answers ? QN_DRIVER_LEAVE_MAX
+                                                       : QN_DRIVER_LEAVE_SHUT);
+}
+
 /* @return QN_OK: it is so, or is about to be; why not, otherwise. What is about
  * to be is not refused any more, whatever has changed since. */
 static int take(struct qn_driver *d, const struct qn_driver_change *c)
@@ -161,6 +199,9 @@ static int take(struct qn_driver *d, const struct qn_driver_change *c)
     }
     if (c->node == d->o.self) {
         qn_driver_hand_over(d);
+        return QN_EAGAIN;
+    }
+    if (!c->votes && !has_left(d, c)) {
         return QN_EAGAIN;
     }
     return qn_driver_step(d, &in);
@@ -354,13 +395,22 @@ static void lead_hear(struct qn_driver *d, qn_node_t from,
     }
 }
 
+/* The leader is about to remove this incarnation. */
+static int leave(struct qn_driver *d)
+{
+    d->order.shut_until = d->now + QN_DRIVER_LEAVE_SHUT;
+    return qn_onepaxos_rests(d->machine) ? QN_OK : QN_EAGAIN;
+}
+
 static void answer(struct qn_driver *d, qn_node_t to, const struct qn_msg *m)
 {
     const struct qn_driver_change c = {.node = m->order.node,
                                        .inc = m->order.inc,
                                        .votes = m->order.what == QN_ORDER_ADD,
                                        .forced = m->order.forced != 0};
-    int err = take(d, &c);
+    bool own = !c.votes && c.node == d->o.self && c.inc == own_incarnation(d) &&
+               to == d->roles.cfg.leader && m->epoch == d->roles.cfg.index;
+    int err = own ? leave(d) : take(d, &c);
     struct qn_msg a = *m;
     a.kind = QN_MSG_TAKEN;
     a.epoch = d->roles.cfg.index;
@@ -372,6 +422,11 @@ static void answer_hear(struct qn_driver *d, qn_node_t from,
                         const struct qn_msg *m)
 {
     struct qn_driver_order *o = &d->order;
+    if (from == o->leave.node && m->order.node == from &&
+        m->order.inc == o->leave.inc && m->order.what == QN_ORDER_REMOVE) {
+        o->leave.answers = true;
+        o->leave.over = m->order.error == 0;
+    }
     bool mine =
         o->state == QN_CHANGE_PENDING && o->change.node == m->order.node &&
         o->change.inc == m->order.inc && what(&o->change) == m->order.what &&

@@ -45,6 +45,8 @@
 #define QN_DRIVER_ORDER_AGAIN ((qn_time_t)10 * QN_MS)
 #define QN_DRIVER_ORDER_MAX   ((qn_time_t)5 * QN_S)
 #define QN_DRIVER_LEAD_AGAIN  ((qn_time_t)250 * QN_MS)
+#define QN_DRIVER_LEAVE_MAX   ((qn_time_t)1 * QN_S) /* for a member's own end */
+#define QN_DRIVER_LEAVE_SHUT  ((qn_time_t)100 * QN_MS)
 
 /** Between two lines that say that a ring was left, at least. */
 #define QN_DRIVER_RING_TELL ((qn_time_t)10 * QN_S)
@@ -90,6 +92,13 @@ struct qn_driver_roles {
 
 /** A change of the voters that the program has ordered here (driver_change.c).
  */
+struct qn_driver_leave {
+    qn_node_t node;
+    uint64_t inc;           /* 0: none was asked */
+    qn_time_t since, asked; /* first and last */
+    bool answers, over; /* over: it takes no command, and all own have ended */
+};
+
 struct qn_driver_order {
     struct qn_driver_change change;
     enum qn_change_state state;
@@ -105,6 +114,9 @@ struct qn_driver_order {
     qn_time_t until;   /* then it is given up */
     qn_node_t successor; /* leader: that was told last to lead instead ... */
     qn_time_t lead_at;   /* ... and the next one is not before */
+    struct qn_driver_leave leave; /* leader: of the member that it removes */
+    qn_time_t shut_until; /* the leader is about to remove this node: no own
+                             command before; or QN_TIME_NEVER */
 };
 
 /** STATE: what this node has said, and is to say (driver_state.c). */

@@ -372,7 +372,7 @@ int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o)
     qn_mempool_init(&d->pool, d->keep_from, a);
     d->now = o->now;
     d->machine_deadline = QN_TIME_NEVER;
-    d->order.ask_at = QN_TIME_NEVER;
+    d->order.ask_at = d->order.shut_until = QN_TIME_NEVER;
     d->order.successor = d->o.self;
     d->bcast.alloc = a;
     for (qn_node_t i = 0; i < o->nodes; i++) {

@@ -192,7 +192,7 @@ enum qn_group_reason {
     QN_GROUP_JOINS,     /* this process is not a member yet, or has no state */
     QN_GROUP_FULL,      /* `proposals`, `proposal_bytes` or `barriers` */
     QN_GROUP_NO_CREDIT, /* this member's share of what may be under way in the
-                           group is used up */
+                           group is used up; or it is about to be removed */
     QN_GROUP_HELD /* the leader waits for a member that lags and that it may not
                      give up */
 };

@@ -347,6 +347,9 @@ void qn_onepaxos_set_propose_interval(struct qn_onepaxos *p,
 /** True if a SUBMIT, of any size, would not be answered QN_EAGAIN. */
 bool qn_onepaxos_room(const struct qn_onepaxos *p);
 
+/** True if each own command was applied here, or none was submitted. */
+bool qn_onepaxos_rests(const struct qn_onepaxos *p);
+
 /** Drop the references that the outputs hold; count becomes 0. */
 void qn_step_out_release(struct qn_step_out *out);
 

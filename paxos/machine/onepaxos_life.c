@@ -358,6 +358,11 @@ const struct qn_utility *qn_onepaxos_utility(const struct qn_onepaxos *p)
     return &p->ul;
 }
 
+bool qn_onepaxos_rests(const struct qn_onepaxos *p)
+{
+    return p->origin.seq == p->origin.applied;
+}
+
 bool qn_onepaxos_room(const struct qn_onepaxos *p)
 {
     return qn_origin_has_credit(p);

@@ -274,8 +274,8 @@ int world_order_of(struct world *w, qn_node_t at, qn_node_t node, bool votes)
 
 void world_ordered(struct world *w, qn_node_t at, uint64_t voters)
 {
-    for (int r = 0; r < 5000 && world_status(w, at).change == QN_CHANGE_PENDING;
-         r++) {
+    for (int r = 0;
+         r < 20000 && world_status(w, at).change == QN_CHANGE_PENDING; r++) {
         world_rounds(w, 1);
     }
     cr_assert_eq(world_status(w, at).change, QN_CHANGE_DONE, "%s",

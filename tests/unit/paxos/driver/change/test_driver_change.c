@@ -184,6 +184,27 @@ Test(driver_change, a_member_is_removed_whichever_it_is)
     }
 }
 
+/* Its removal was refused while it had stopped taking commands. */
+Test(driver_change, a_member_that_stays_takes_commands_again)
+{
+    struct world *w = change_voters(3);
+    const struct qn_driver_change c = world_change(w, 2, false);
+    world_rounds(w, 20);
+    cr_assert_eq(world_order(w, 0, &c), QN_OK);
+    int r = 0;
+    for (; r < 2000 && qn_driver_room(w->member[2].driver); r++) {
+        world_rounds(w, 1);
+    }
+    cr_assert_lt(r, 2000, "it was asked to leave");
+    cr_assert_not(world_submit(w, 2, "x", 1));
+    world_lose(w, 0); /* and with it the order */
+    world_rounds(w, 1000);
+    world_go_on(w);
+    cr_assert(qn_driver_room(w->member[2].driver));
+    cr_assert_not(qn_driver_removed(w->member[2].driver));
+    world_end(w);
+}
+
 /* It was stopped when it was removed, and has submitted since. */
 Test(driver_change, what_a_removed_member_sends_is_not_decided)
 {
@@ -213,10 +234,10 @@ static uint64_t queued(const struct world *w, qn_node_t i)
     return st.queued;
 }
 
-/* Writes are held for node 1, so what node 2 has sent waits at the leader. */
-Test(driver_change, the_leader_drops_what_it_has_queued_of_a_removed_member)
+/* Writes are held for node 1, so the ten commands of node 2, whose removal is
+ * ordered, wait at the leader. @return how many waits there besides. */
+static uint64_t held_when_removed(struct world *w)
 {
-    struct world *w = world_make(8, true);
     w->voters = 7;
     w->ring_slots = 16;
     w->flow = qn_flow_default(3, 16, 1u << 22);
@@ -230,7 +251,6 @@ Test(driver_change, the_leader_drops_what_it_has_queued_of_a_removed_member)
         world_rounds(w, 20);
     }
     uint64_t before = queued(w, 0);
-    uint64_t last = w->member[2].session[2].last;
     for (uint64_t x = 0; x < 10; x++) {
         world_submit_number(w, 2, x);
     }
@@ -239,6 +259,15 @@ Test(driver_change, the_leader_drops_what_it_has_queued_of_a_removed_member)
     struct qn_driver_change c = world_change(w, 2, false);
     c.forced = true;
     cr_assert_eq(world_order(w, 0, &c), QN_OK);
+    return before;
+}
+
+/* It cannot end them in QN_DRIVER_LEAVE_MAX. */
+Test(driver_change, the_leader_drops_what_it_has_queued_of_a_removed_member)
+{
+    struct world *w = world_make(8, true);
+    uint64_t before = held_when_removed(w);
+    uint64_t last = w->member[2].session[2].last;
     world_ordered(w, 0, 3);
     world_rounds(w, 1);
     cr_assert_eq(queued(w, 0), before);
@@ -246,6 +275,25 @@ Test(driver_change, the_leader_drops_what_it_has_queued_of_a_removed_member)
     world_lose(w, 2);
     world_go_on(w);
     cr_assert_eq(w->member[0].session[2].last, last, "none was decided");
+    world_end(w);
+}
+
+Test(driver_change, a_removed_member_has_ended_its_own_commands)
+{
+    struct world *w = world_make(8, true);
+    (void)held_when_removed(w);
+    uint64_t last = w->member[2].session[2].last;
+    world_rounds(w, 2000);
+    cr_assert_not(qn_driver_removed(w->member[2].driver), "it is waited for");
+    cr_assert_not(world_submit(w, 2, "x", 1));
+    w->member[1].stopped = false;
+    world_ordered(w, 0, 3);
+    world_rounds(w, 200);
+    cr_assert(qn_driver_removed(w->member[2].driver));
+    cr_assert_eq(world_status(w, 2).unapplied, 0);
+    cr_assert_eq(w->member[0].session[2].last, last + 10);
+    world_lose(w, 2);
+    world_go_on(w);
     world_end(w);
 }
 
