@@ -76,8 +76,12 @@ static void embed(void)
     int err = qn_group_join(&g, &o);
     bool proposed = false;
     while (err >= 0 && count == 0) {
-        struct pollfd p = {.fd = qn_group_fd(g), .events = POLLIN};
-        (void)poll(&p, 1, err == QN_GROUP_AGAIN ? 0 : -1);
+        struct pollfd p[2] = {{.fd = qn_group_fd(g), .events = POLLIN},
+                              {.fd = life}};
+        (void)poll(p, 2, err == QN_GROUP_AGAIN ? 0 : -1);
+        if (p[1].revents != 0) {
+            _exit(0); /* the run is over */
+        }
         err = qn_group_turn(g);
         proposed = proposed || qn_group_propose(g, "x", 1, QN_GROUP_FOREVER,
                                                 on_done, NULL) == 0;
