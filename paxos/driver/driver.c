@@ -129,9 +129,9 @@ int qn_driver_step(struct qn_driver *d, const struct qn_input *in)
 static qn_slot_t visible_to_all(const struct qn_driver *d)
 {
     qn_slot_t most = d->positions.visible_slot;
-    for (qn_node_t i = 0; i < d->o.nodes; i++) {
+    for (uint64_t m = qn_driver_peers(d); m != 0; m &= m - 1) {
         struct qn_position at;
-        if (i != d->o.self && qn_driver_position((void *)d, i, &at)) {
+        if (qn_driver_position((void *)d, (qn_node_t)__builtin_ctzll(m), &at)) {
             most = QN_MAX(most, at.applied);
         }
     }
@@ -267,8 +267,9 @@ bool qn_driver_turn(struct qn_driver *d, qn_time_t now, uint64_t wall_ms)
         qn_driver_apply_again(d);
     }
     held_apply(d);
-    for (qn_node_t i = 0; i < d->o.nodes; i++) {
-        if (d->peer[i].qp != NULL) {
+    for (uint64_t m = qn_driver_peers(d); m != 0; m &= m - 1) {
+        const qn_node_t i = (qn_node_t)__builtin_ctzll(m);
+        if (qn_driver_lives(d, i)) { /* one may end in a turn */
             qn_driver_receive(d, i);
         }
     }
@@ -373,9 +374,9 @@ bool qn_driver_pending(struct qn_driver *d)
     if (d->more || d->failed != QN_OK) {
         return d->failed == QN_OK;
     }
-    for (qn_node_t i = 0; i < d->o.nodes; i++) {
-        struct qn_driver_peer *p = &d->peer[i];
-        if (p->qp == NULL || p->corrupt) {
+    for (uint64_t m = qn_driver_peers(d); m != 0; m &= m - 1) {
+        struct qn_driver_peer *p = &d->peer[__builtin_ctzll(m)];
+        if (p->corrupt) {
             continue;
         }
         /* What was refused may be taken once the machine has moved, perhaps

@@ -192,6 +192,7 @@ struct qn_driver {
     uint64_t suspected; /* mask, as the program says */
 
     /* Channels. */
+    uint64_t living; /* mask: this node, and peers that have a queuepair */
     struct qn_driver_peer peer[QN_NODES_MAX];
     struct qn_qp *tree[QN_NODES_MAX];
     struct qn_context *context;    /* NULL: the group has one node */
@@ -242,7 +243,13 @@ static inline uint64_t qn_driver_group(const struct qn_driver *d)
 /** This node, or a peer that has not ended. */
 static inline bool qn_driver_lives(const struct qn_driver *d, qn_node_t i)
 {
-    return i == d->o.self || d->peer[i].qp != NULL;
+    return (d->living & qn_driver_bit(i)) != 0;
+}
+
+/** Mask: the peers that live. */
+static inline uint64_t qn_driver_peers(const struct qn_driver *d)
+{
+    return d->living & ~qn_driver_bit(d->o.self);
 }
 
 /** The time of a call. Callers take it from one clock, but a call from inside a

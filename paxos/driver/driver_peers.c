@@ -186,6 +186,7 @@ static void forget_channels(struct qn_driver *d, qn_node_t peer)
     struct qn_driver_peer *p = &d->peer[peer];
     QN_ASSERT(peer != d->o.self);
     p->qp = NULL; /* the caller closes it */
+    d->living &= ~qn_driver_bit(peer);
     qn_sendq_free(&p->control);
     qn_sendq_free(&p->bulk);
     qn_joiner_reset(&p->joiner);
@@ -247,6 +248,7 @@ static void peer_begin(struct qn_driver *d, const struct qn_driver_peer_opts *p)
                         .inc = p->inc,
                         .has_ring = d->memory && p->ring != NULL},
     };
+    d->living |= qn_driver_bit(p->node);
     if (x->incarnation.has_ring) {
         x->incarnation.ring = *p->ring;
     }

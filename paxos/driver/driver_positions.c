@@ -47,15 +47,16 @@ static uint64_t present(const struct qn_driver *d)
     if (d->told != NULL) {
         return qn_driver_state_fresh(d);
     }
-    for (qn_node_t i = 0; i < d->o.nodes; i++) {
-        bool newest =
-            i == d->o.self || d->o.ended == NULL ||
-            !d->o.ended(d->o.ended_ctx, i, d->peer[i].incarnation.inc);
-        if (qn_driver_lives(d, i) && newest) {
+    if (d->o.ended == NULL) {
+        return d->living;
+    }
+    for (uint64_t m = qn_driver_peers(d); m != 0; m &= m - 1) {
+        const qn_node_t i = (qn_node_t)__builtin_ctzll(m);
+        if (!d->o.ended(d->o.ended_ctx, i, d->peer[i].incarnation.inc)) {
             mask |= qn_driver_bit(i);
         }
     }
-    return mask;
+    return mask | qn_driver_bit(d->o.self);
 }
 
 bool qn_driver_newest_epoch(const struct qn_driver *d)
@@ -247,8 +248,9 @@ void qn_driver_positions_read(struct qn_driver *d)
 {
     struct qn_input in[QN_NODES_MAX];
     uint32_t n = 0;
-    for (qn_node_t i = 0; i < d->o.nodes; i++) {
-        if (d->peer[i].qp != NULL && d->peer[i].state != NULL) {
+    for (uint64_t m = qn_driver_peers(d); m != 0; m &= m - 1) {
+        const qn_node_t i = (qn_node_t)__builtin_ctzll(m);
+        if (d->peer[i].state != NULL) {
             in[n++] = position(d, i);
         }
     }

@@ -13,12 +13,8 @@
 
 uint64_t qn_driver_living(const struct qn_driver *d)
 {
-    uint64_t mask = 0;
-    for (qn_node_t i = 0; i < d->o.nodes; i++) {
-        mask |= qn_driver_lives(d, i) ? qn_driver_bit(i) : 0;
-    }
-    QN_DASSERT((mask & qn_driver_bit(d->o.self)) != 0);
-    return mask;
+    QN_DASSERT((d->living & qn_driver_bit(d->o.self)) != 0);
+    return d->living;
 }
 
 /** This incarnation is the newest known of its node, and has not ended. */

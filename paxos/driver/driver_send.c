@@ -141,10 +141,10 @@ void qn_driver_send(struct qn_driver *d, qn_node_t to, const struct qn_msg *m)
 bool qn_driver_queues_send(struct qn_driver *d)
 {
     uint64_t room = 0;
-    for (qn_node_t i = 0; i < d->o.nodes; i++) {
+    for (uint64_t m = qn_driver_peers(d); m != 0; m &= m - 1) {
+        const qn_node_t i = (qn_node_t)__builtin_ctzll(m);
         struct qn_driver_peer *p = &d->peer[i];
-        if (p->qp != NULL && queue_send(d, i, &p->control) &&
-            queue_send(d, i, &p->bulk) &&
+        if (queue_send(d, i, &p->control) && queue_send(d, i, &p->bulk) &&
             (d->transfers & qn_driver_bit(i)) != 0) {
             d->touched |= qn_driver_bit(i);
             room |= qn_qp_room(p->qp) > 0 ? qn_driver_bit(i) : 0;

@@ -270,10 +270,12 @@ static void peers_take(struct qn_driver *d)
         p->incarnation =
             (struct qn_driver_incarnation){.node = i, .inc = o->incarnation[i]};
         if (i == o->self) {
+            d->living |= qn_driver_bit(i);
             qn_halt_born(&d->halt, i, o->incarnation[i], false);
             continue;
         }
         p->qp = o->direct[i];
+        d->living |= p->qp != NULL ? qn_driver_bit(i) : 0;
         qn_halt_born(&d->halt, i, o->incarnation[i], p->qp == NULL);
         qn_driver_hears(d, i, p->qp != NULL ? p->incarnation.inc : 0);
         p->state = d->told != NULL ? &d->told[i] : o->peer_state[i];
