@@ -33,7 +33,7 @@ STATEMENTS = 400  # of the model, in a record, at most
 # assertion of the machine, has seen the defect in it.
 MUTANTS = {
     "NO_ADOPT": (125, "log", False),
-    "NO_PROMISE": (331, "promised", True),
+    "NO_PROMISE": (405, "promised", True),
     "NO_HANDOFF": (53, "staged", True),
     "NO_FREEZE": (125, "st_from", True),
     "UNADOPTED": (1153, "the end of its proposals", True),
