@@ -310,15 +310,15 @@ static void touched_flush(struct qn_driver *d)
     d->touched = waits;
 }
 
-/* When to look at the peers' positions next. */
-static void look_plan(struct qn_driver *d)
+/* When to look at the peers' positions next. @param shut  The gate. */
+static void look_plan(struct qn_driver *d, bool shut)
 {
     struct qn_positions *p = &d->positions;
     /* The gate is shut; or a leader that hands over looks for a peer to stage
      * to, which may have installed a snapshot and says so in its outbox only;
      * or a peer may have missed a LEARN. */
-    bool waits_for_others = qn_driver_flow_look(d) ||
-                            qn_onepaxos_role(d->machine) == QN_HANDING_OVER;
+    bool waits_for_others =
+        shut || qn_onepaxos_role(d->machine) == QN_HANDING_OVER;
     if (d->halt.verdict.kind != QN_VERDICT_NONE) {
         qn_positions_look_by(p, d->now + QN_VERDICT_LOOK);
     }
@@ -352,6 +352,8 @@ bool qn_driver_flush(struct qn_driver *d, qn_time_t now)
     for (uint32_t i = 0; i < FILLS_MAX && qn_driver_queues_send(d); i++) {
     }
     qn_driver_bcast_send(d);
+    /* A follower that the flush wakes sees that writes go on. */
+    const bool shut = qn_driver_flow_look(d);
     qn_driver_publish(d);
     touched_flush(d);
     if (d->context != NULL) {
@@ -359,7 +361,7 @@ bool qn_driver_flush(struct qn_driver *d, qn_time_t now)
     }
     qn_driver_note_turn(d);
     qn_driver_halt_look(d);
-    look_plan(d);
+    look_plan(d, shut);
     if (d->told != NULL) {
         qn_driver_state_say(d);
         touched_flush(d);

@@ -250,8 +250,8 @@ static void held_tell(struct qn_driver *d, bool held)
     if (held) {
         qn_log_to(
             &d->o.log, QN_LOG_WARN,
-            "member %u: writes wait: a member does not go on, and "
-            "min-replicas-to-write forbids to go on without it; continue or "
+            "member %u: writes wait for a member that makes no progress, "
+            "since too few others are left to go on without it; resume or "
             "end it",
             d->o.self);
     } else {
