@@ -7,8 +7,8 @@
  * host that waits for an edge misses none. Whatever is asked between turns sets
  * the timer to now.
  *
- * While one turn follows another, the descriptors are looked at each
- * LOOK_TURNS: the channels between members are memory, and need no look. To arm
+ * While one turn follows another, the descriptors are looked at every
+ * LOOK_EVERY: the channels between members are memory, and need no look. To arm
  * takes two system calls, and to wake takes one of the peer that rings. So a
  * member that has its core (`spin_ns`) says "again" for a while before.
  */
@@ -28,8 +28,8 @@
 #include "paxos/member/member_formats.h"
 
 enum {
-    CAPACITY = 8, /* unless it is chosen */
-    LOOK_TURNS = 32,
+    CAPACITY = 8,       /* unless it is chosen */
+    LOOK_EVERY = 50000, /* ns */
     EVENTS = 3 + QN_GROUP_LINKS_MAX + QN_NODES_MAX,
 };
 
@@ -368,8 +368,8 @@ static int turn(struct qn_group *g, qn_time_t now)
     qn_time_t at = QN_TIME_NEVER;
     wake(g);
     g->kicked = true; /* what is asked from here on needs no wake-up */
-    if (all || ++g->busy_turns >= LOOK_TURNS) {
-        g->busy_turns = 0;
+    if (all || now >= g->poll_at) {
+        g->poll_at = now + LOOK_EVERY;
         look(g, now);
     }
     if (g->step != QN_STEP_RUN && g->step != QN_STEP_FAILED) {
@@ -400,7 +400,8 @@ static int whole_turn(struct qn_group *g)
         qn_group_thread_add(g);
     }
     g->turning = true;
-    int said = turn(g, qn_clock_now());
+    g->now = qn_clock_now();
+    int said = turn(g, g->now);
     if (g->step == QN_STEP_FAILED) {
         qn_waits_upto(&g->proposals, UINT64_MAX, QN_EUNKNOWN);
         qn_waits_upto(&g->barriers, UINT64_MAX, QN_EABORTED);
@@ -408,6 +409,7 @@ static int whole_turn(struct qn_group *g)
         qn_waits_deliver(&g->barriers, 0);
         qn_group_change_end(g, g->err == QN_EREMOVED);
     }
+    g->now = 0;
     g->turning = false;
     return said;
 }

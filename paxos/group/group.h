@@ -309,7 +309,8 @@ const char *qn_group_why(const struct qn_group *g);
  * Propose a command; also between turns, and after QN_GROUP_ARMED.
  *
  * @param bytes    [len >= 1] copied.
- * @param timeout  ns, or QN_GROUP_FOREVER.
+ * @param timeout  ns from now, in a callback from the beginning of its turn;
+ *                 or QN_GROUP_FOREVER.
  * @param done     Its end: QN_OK and what `apply` has returned here; or
  *                 QN_EUNKNOWN: the timeout has come, the member leaves, or a
  *                 snapshot has it already. Then it is applied once or never.

@@ -151,16 +151,16 @@ int qn_group_change(struct qn_group *g, const struct qn_group_change *c,
     if (g->order.open) {
         return QN_EBUSY;
     }
-    g->order = (struct qn_group_order){.open = true,
-                                       .change = {.node = c->seat,
-                                                  .inc = c->incarnation != 0
-                                                             ? c->incarnation
-                                                             : seat.incarnation,
-                                                  .votes = c->votes,
-                                                  .forced = c->forced},
-                                       .deadline = qn_group_deadline(timeout),
-                                       .done = done,
-                                       .ctx = ctx};
+    g->order = (struct qn_group_order){
+        .open = true,
+        .change = {.node = c->seat,
+                   .inc =
+                       c->incarnation != 0 ? c->incarnation : seat.incarnation,
+                   .votes = c->votes,
+                   .forced = c->forced},
+        .deadline = qn_group_deadline(g, timeout),
+        .done = done,
+        .ctx = ctx};
     qn_group_kick(g);
     return QN_OK;
 }

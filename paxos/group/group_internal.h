@@ -104,7 +104,8 @@ struct qn_group {
     bool armed;   /* the last turn said so */
     bool kicked;  /* and something was asked since */
     bool turning, applying;
-    uint32_t busy_turns;       /* since the descriptors were looked at */
+    qn_time_t now;             /* of the turn; 0: there is none */
+    qn_time_t poll_at;         /* look at the descriptors, also if not armed */
     struct qn_backoff backoff; /* before it arms */
 
     enum qn_group_step step;
@@ -140,8 +141,9 @@ struct qn_group {
     uint64_t incarnation;
     struct qn_member *member;
     struct qn_driver *driver; /* the member's; NULL: it does not run */
-    bool complete;            /* there is a state, */
-    bool catches_up;          /* ... it serves when it has reached: */
+    const struct qn_apply_failure *failure; /* the driver's */
+    bool complete;                          /* there is a state, */
+    bool catches_up; /* ... it serves when it has reached: */
     uint64_t serve_from;
     bool serving;
     struct qn_waits proposals, barriers;
@@ -310,7 +312,7 @@ qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now);
 
 /** @return QN_OK: the host may ask for something. */
 int qn_group_may_ask(const struct qn_group *g);
-qn_time_t qn_group_deadline(uint64_t timeout);
+qn_time_t qn_group_deadline(const struct qn_group *g, uint64_t timeout);
 
 /* ---- group_change.c: orders to change the voters ------------------------- */
 

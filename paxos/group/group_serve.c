@@ -80,11 +80,6 @@ static bool is_complete(void *ctx)
     return ((const struct qn_group *)ctx)->complete;
 }
 
-static const struct qn_apply_failure *failure(const struct qn_group *g)
-{
-    return qn_driver_apply_failure(g->driver);
-}
-
 static int cut_begin(void *ctx, qn_slot_t position)
 {
     const struct qn_group *g = ctx;
@@ -189,7 +184,7 @@ static void barriers_look(struct qn_group *g)
  */
 static void barriers_end(struct qn_group *g)
 {
-    if (qn_apply_failure_whole(failure(g)) &&
+    if (qn_apply_failure_whole(g->failure) &&
         qn_waits_open(&g->barriers) > g->barriers_new) {
         qn_waits_upto(&g->barriers, qn_driver_read_view(g->driver).reached,
                       QN_OK);
@@ -199,7 +194,7 @@ static void barriers_end(struct qn_group *g)
 /* Turn and flush may both lose it. */
 static void serve_no_lost_state(struct qn_group *g)
 {
-    if (!qn_apply_failure_whole(failure(g))) {
+    if (!qn_apply_failure_whole(g->failure)) {
         g->complete = g->catches_up = g->serving = false;
     }
 }
@@ -251,18 +246,19 @@ static void tell_changes(struct qn_group *g, qn_time_t now)
  * wait for its channel. @return true: so it ends. */
 static bool ends(struct qn_group *g)
 {
-    const struct qn_apply_failure f = *failure(g);
     struct qn_state_transfer_status t;
     char why[QN_GROUP_WHY_MAX];
-    qn_member_transfer_status(g->member, &t);
     if (qn_driver_failed(g->driver) != QN_OK) {
         (void)qn_group_fail(g, qn_driver_failed(g->driver),
                             "there is no memory for a message");
         return true;
     }
-    if (f.phase != QN_APPLY_ENDED && !t.gave_up) {
+    if (g->failure->phase != QN_APPLY_ENDED &&
+        !qn_member_transfer_gave_up(g->member)) {
         return false;
     }
+    const struct qn_apply_failure f = *g->failure;
+    qn_member_transfer_status(g->member, &t);
     g->failed_slot = f.slot;
     g->failed_err = f.error;
     if (t.gave_up) {
@@ -355,12 +351,12 @@ static int check(struct qn_group *g)
     return err == QN_OK && !g->serving ? refused(g, QN_GROUP_JOINS) : err;
 }
 
-qn_time_t qn_group_deadline(uint64_t timeout)
+qn_time_t qn_group_deadline(const struct qn_group *g, uint64_t timeout)
 {
     if (timeout == QN_GROUP_FOREVER) {
         return QN_TIME_NEVER;
     }
-    const qn_time_t now = qn_clock_now();
+    const qn_time_t now = g->now != 0 ? g->now : qn_clock_now();
     return timeout < QN_TIME_NEVER - now ? now + timeout : QN_TIME_NEVER;
 }
 
@@ -401,7 +397,7 @@ static int propose(struct qn_group *g, struct qn_slice command,
         return err;
     }
     const struct qn_wait w = {.number = seq,
-                              .deadline = qn_group_deadline(timeout),
+                              .deadline = qn_group_deadline(g, timeout),
                               .bytes = command.len,
                               .done = done,
                               .ctx = ctx};
@@ -432,7 +428,7 @@ static int barrier(struct qn_group *g, uint64_t timeout, qn_group_done *done,
         return err;
     }
     const struct qn_wait w = {.number = UINT64_MAX, /* until the next look */
-                              .deadline = qn_group_deadline(timeout),
+                              .deadline = qn_group_deadline(g, timeout),
                               .done = done,
                               .ctx = ctx};
     qn_waits_add(&g->barriers, &w);
@@ -498,10 +494,10 @@ static void status_of_member(const struct qn_group *g,
     out->applied = d.applied;
     out->decided = d.decided_hi;
     out->commands = g->commands;
-    out->failed = failure(g)->slot;
-    out->failed_err = failure(g)->error;
-    out->lost = !qn_apply_failure_whole(failure(g));
-    out->stopped = failure(g)->phase == QN_APPLY_STOPPED;
+    out->failed = g->failure->slot;
+    out->failed_err = g->failure->error;
+    out->lost = !qn_apply_failure_whole(g->failure);
+    out->stopped = g->failure->phase == QN_APPLY_STOPPED;
     out->proposals = qn_waits_open(&g->proposals);
     out->snapshots_given = t.given;
     out->snapshots_installed = t.joined;

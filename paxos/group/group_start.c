@@ -268,6 +268,7 @@ static int run(struct qn_group *g, bool first)
         return qn_group_fail(g, err, "the member cannot start");
     }
     g->driver = qn_member_driver(g->member);
+    g->failure = qn_driver_apply_failure(g->driver);
     g->complete = first;
     g->step = QN_STEP_RUN;
     for (uint64_t s = qn_member_peers(g->member); s != 0; s &= s - 1) {

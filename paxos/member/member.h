@@ -386,6 +386,8 @@ qn_time_t qn_member_suspicion_timeout(const struct qn_member *m, qn_time_t now);
 /** Snapshots from and to other members. There is a state. */
 void qn_member_transfer_status(const struct qn_member *m,
                                struct qn_state_transfer_status *out);
+/** Likewise, of its status: no snapshot comes any more. */
+bool qn_member_transfer_gave_up(const struct qn_member *m);
 
 /** No snapshot is wanted any more; one that is coming is discarded. */
 void qn_member_transfer_forget(struct qn_member *m);

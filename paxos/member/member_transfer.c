@@ -97,15 +97,15 @@ void qn_member_stop(struct qn_member *m)
 
 qn_time_t qn_member_transfer_turn(struct qn_member *m, qn_time_t now)
 {
-    struct qn_state_transfer_status st;
     if (m->transfer == NULL) {
         return QN_TIME_NEVER;
     }
     qn_time_t at = qn_state_transfer_turn(m->transfer, now);
-    qn_state_transfer_status(m->transfer, &st);
-    qn_driver_coming(m->driver, st.position);
+    qn_driver_coming(m->driver, qn_state_transfer_coming(m->transfer));
     qn_driver_has_state(m->driver, m->state.user.complete(m->state.user.ctx));
-    if (st.gave_up) {
+    if (qn_state_transfer_gave_up(m->transfer)) {
+        struct qn_state_transfer_status st;
+        qn_state_transfer_status(m->transfer, &st);
         qn_driver_apply_gave_up(m->driver, st.error);
     }
     if (m->state.user.no_cut) {
@@ -120,6 +120,12 @@ void qn_member_transfer_status(const struct qn_member *m,
 {
     QN_ASSERT(m->transfer != NULL);
     qn_state_transfer_status(m->transfer, out);
+}
+
+bool qn_member_transfer_gave_up(const struct qn_member *m)
+{
+    QN_ASSERT(m->transfer != NULL);
+    return qn_state_transfer_gave_up(m->transfer);
 }
 
 void qn_member_transfer_forget(struct qn_member *m)

@@ -508,6 +508,16 @@ qn_time_t qn_state_transfer_turn(struct qn_state_transfer *r, qn_time_t now)
     return QN_MIN(give, join);
 }
 
+qn_slot_t qn_state_transfer_coming(const struct qn_state_transfer *r)
+{
+    return r->join.known ? r->join.reader.position : 0;
+}
+
+bool qn_state_transfer_gave_up(const struct qn_state_transfer *r)
+{
+    return r->join.gave_up;
+}
+
 bool qn_state_transfer_suspends(const struct qn_state_transfer *r)
 {
     return r->o.user.no_cut && r->donation.state == GIFT_UNDER_WAY;
@@ -522,7 +532,7 @@ void qn_state_transfer_status(const struct qn_state_transfer *r,
     *out = (struct qn_state_transfer_status){
         .joining = j->phase != TRANSFER_IDLE,
         .comes = j->known,
-        .position = j->known ? j->reader.position : 0,
+        .position = qn_state_transfer_coming(r),
         .giving = g->state != GIFT_NONE,
         .donor = reading ? j->donor : r->o.nodes,
         .joiner = g->state != GIFT_NONE ? g->to : r->o.nodes,

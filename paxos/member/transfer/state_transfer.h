@@ -256,6 +256,13 @@ void qn_state_transfer_peer_down(struct qn_state_transfer *r, qn_node_t peer,
                                  qn_time_t now);
 void qn_state_transfer_peer_up(struct qn_state_transfer *r, qn_node_t peer);
 
+/** The position of the snapshot that comes to this member, as in the status; 0:
+ *  none does. */
+qn_slot_t qn_state_transfer_coming(const struct qn_state_transfer *r);
+
+/** It has given up, as in the status. */
+bool qn_state_transfer_gave_up(const struct qn_state_transfer *r);
+
 /** True while this member gives a snapshot from a state without a consistent
  *  cut (`no_cut`): it must apply nothing. */
 bool qn_state_transfer_suspends(const struct qn_state_transfer *r);
