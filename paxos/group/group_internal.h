@@ -10,7 +10,6 @@
 #include "core/place/commons.h"
 #include "core/qp.h"
 #include "core/rendezvous/rendezvous.h"
-#include "core/wait/backoff.h"
 #include "paxos/driver/driver.h"
 #include "paxos/feed/feed.h"
 #include "paxos/group/dialogue.h"
@@ -104,9 +103,12 @@ struct qn_group {
     bool armed;   /* the last turn said so */
     bool kicked;  /* and something was asked since */
     bool turning, applying;
-    qn_time_t now;             /* of the turn; 0: there is none */
-    qn_time_t poll_at;         /* look at the descriptors, also if not armed */
-    struct qn_backoff backoff; /* before it arms */
+    qn_time_t now;        /* of the turn; 0: there is none */
+    qn_time_t poll_at;    /* look at the descriptors, also if not armed */
+    bool asked;           /* something, since the last turn */
+    qn_time_t spin_until; /* it arms not before */
+    uint32_t looks;       /* at the channels only, before the next turn .. */
+    qn_time_t due;        /* .. unless it is due before */
 
     enum qn_group_step step;
     int err;

@@ -285,30 +285,57 @@ static bool gives_back(struct qn_group *g)
     return qn_driver_give_back(g->driver);
 }
 
+/* @return true: something was asked for, or has come. */
+static bool receive(struct qn_group *g, qn_time_t now)
+{
+    bool did = g->asked;
+    g->asked = false;
+    barriers_look(g);
+    did |= qn_driver_turn(g->driver, now, qn_clock_wall_ms());
+    g->applying = false;
+    barriers_end(g);
+    return did;
+}
+
+/* @return true: something has ended. */
+static bool tell_and_send(struct qn_group *g, qn_time_t now)
+{
+    bool did = qn_waits_deliver(&g->barriers, now);
+    /* Last, so that what these propose leaves soonest. */
+    did |= qn_waits_deliver(&g->proposals, now);
+    g->applying = true; /* what the flush decides it may apply */
+    (void)qn_driver_flush(g->driver, now);
+    g->applying = false;
+    return did;
+}
+
+/* Of what is asked for at any time. */
+static qn_time_t due(struct qn_group *g, qn_time_t now)
+{
+    const bool again = gives_back(g) || g->barriers_new != 0;
+    return again ? now
+                 : qn_time_earlier(qn_waits_next(&g->proposals),
+                                   qn_waits_next(&g->barriers));
+}
+
 qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now)
 {
     g->applying = true;
     qn_time_t at = qn_member_turn_begin(g->member, now);
-    barriers_look(g);
-    if (qn_driver_turn(g->driver, now, qn_clock_wall_ms())) {
-        qn_backoff_reset(&g->backoff);
-    }
-    g->applying = false;
-    barriers_end(g);
+    bool did = receive(g, now);
     serve_when_reached(g);
     at = qn_time_earlier(at, qn_group_change_turn(g, now));
     const bool removed = qn_driver_removed(g->driver);
-    qn_waits_deliver(&g->barriers, now);
-    /* Last, so that what these propose leaves soonest. */
-    qn_waits_deliver(&g->proposals, now);
-    g->applying = true; /* what the flush decides it may apply */
-    (void)qn_driver_flush(g->driver, now);
+    did |= tell_and_send(g, now);
+    if (did) {
+        g->spin_until = now + QN_MIN(g->o.spin_ns, QN_TIME_NEVER - now);
+    }
     if (removed) { /* its record was written, if it was to be */
-        g->applying = false;
         (void)qn_group_fail(g, QN_EREMOVED,
                             "this member was removed from the group");
         return QN_TIME_NEVER;
     }
+    g->applying = true;
     serve_no_lost_state(g);
     at = qn_time_earlier(at, qn_member_turn_end(g->member, now));
     tell_changes(g, now);
@@ -317,11 +344,9 @@ qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now)
         return QN_TIME_NEVER;
     }
     at = qn_time_earlier(at, qn_driver_deadline(g->driver));
-    at = qn_time_earlier(at, qn_waits_next(&g->proposals));
-    at = qn_time_earlier(at, qn_waits_next(&g->barriers));
-    const bool again = gives_back(g) || g->barriers_new != 0 ||
-                       qn_group_change_due(g, now) ||
-                       qn_driver_removed(g->driver);
+    at = qn_time_earlier(at, due(g, now));
+    const bool again =
+        qn_group_change_due(g, now) || qn_driver_removed(g->driver);
     return again ? now : at;
 }
 

@@ -101,8 +101,9 @@ static void expire(struct qn_waits *w, qn_time_t now)
     }
 }
 
-void qn_waits_deliver(struct qn_waits *w, qn_time_t now)
+bool qn_waits_deliver(struct qn_waits *w, qn_time_t now)
 {
+    const bool some = w->head != w->open;
     for (const uint64_t open = w->open; w->head != open;) {
         const struct qn_wait x = *at(w, w->head++);
         if (x.done != NULL) {
@@ -112,4 +113,5 @@ void qn_waits_deliver(struct qn_waits *w, qn_time_t now)
     if (w->next <= now) {
         expire(w, now);
     }
+    return some;
 }

@@ -85,8 +85,8 @@ void qn_waits_result(struct qn_waits *w, uint64_t number, uint64_t result);
 void qn_waits_upto(struct qn_waits *w, uint64_t number, int err);
 
 /** Tell what has ended, and those whose deadline has come. Callbacks may add.
- */
-void qn_waits_deliver(struct qn_waits *w, qn_time_t now);
+ *  @return true: something had ended. */
+bool qn_waits_deliver(struct qn_waits *w, qn_time_t now);
 
 /** When `deliver` is due even if nothing ends; QN_TIME_NEVER. */
 static inline qn_time_t qn_waits_next(const struct qn_waits *w)
