@@ -49,6 +49,7 @@ static bool votes(const struct qn_flow *f, qn_node_t n)
 
 static uint32_t min_awaited(const struct qn_flow *f)
 {
+    QN_ASSERT(f->nodes >= 1);
     uint64_t all = UINT64_MAX >> (QN_NODES_MAX - f->nodes);
     int voters = __builtin_popcountll(f->voters & all);
     return f->limits.min_awaited != QN_FLOW_MINORITY ? f->limits.min_awaited
