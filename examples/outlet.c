@@ -11,7 +11,7 @@
 
 #include "core/base/err.h"
 
-enum { SEND_BYTES = 64 << 10 }; /* frames are collected up to so many */
+enum { SEND_BYTES = 64 << 10 }; /* frames are collected up to this size */
 
 static struct qn_group *group;
 static int watched = -1; /* an epoll of the next two */

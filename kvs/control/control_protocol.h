@@ -306,8 +306,8 @@ struct qn_ctl_member_answer {
     qn_node_t node;  /* ADD: the newcomer's seat; REMOVE: as there */
     qn_node_t peer;  /* why: a replica that is its reason */
     uint32_t why;    /* enum qn_member_error, of this or a later build */
-    uint32_t fits;   /* why: not enough memory, unless maxmemory is so many MiB
-                        at most; 0: or not known */
+    uint32_t fits;   /* why: not enough memory. The largest maxmemory, MiB,
+                        with which there is enough; 0: not known */
     uint64_t client; /* as in LIST, ADD, REMOVE */
     int64_t error;   /* why: QN_E*, or QN_OK: no error is its reason */
 };

@@ -53,7 +53,7 @@ struct qn_device_opts qn_budget_device(const struct qn_config *c)
                                    .seed = 1};
 }
 
-/* Of each of so many replicas. */
+/* What each replica needs in a group of `replicas`. */
 static struct qn_member_needs needs_of(
     const struct qn_config *c, const struct qn_transport_bytes *channels,
     uint32_t replicas)

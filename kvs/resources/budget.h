@@ -17,13 +17,12 @@
  *     mapped rings, arenas        address space: its own, its peers', and one
  *                                 that has ended for each of these
  *
- * All replicas share the rest: those that begin the group or, if the operator
- * has said how many there may be (--replicas-max), so many. A replica's store
- * may take 4/11 of its share: at
- * worst the allocator loses a quarter of the store's size, a donor keeps a
- * quarter in old versions (kvs/snapshot/snapshot_content.h), and a replica that
- * fell behind builds a second store beside the old one. A single replica is
- * neither donor nor joiner.
+ * The replicas that begin the group share the rest; if the operator has set
+ * --replicas-max, it is divided by that. A replica's store may take 4/11 of its
+ * share: at worst the allocator loses a quarter of the store's size, a donor
+ * keeps a quarter in old versions (kvs/snapshot/snapshot_content.h), and a
+ * replica that fell behind builds a second store beside the old one. A single
+ * replica is neither donor nor joiner.
  *
  * One more replica fits if all stores have room when they are full, without
  * second ones, and the newcomer's as above, and its donor's old versions. So a

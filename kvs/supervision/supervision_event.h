@@ -82,15 +82,16 @@ struct qn_supervision_event {
     qn_node_t node;
     uint64_t incarnation;
     pid_t pid;
-    int number;       /* EXIT: a status of waitpid; SIGNAL; errors */
-    bool shut_down;   /* EXIT of an adopted one, VACANT: its liveness word says
-                         that it was asked to shut down */
-    bool unfit;       /* MESSAGE: MEMBER_ADD: the machine has not the memory for
-                         one more ... */
-    uint32_t fits;    /* ... unless maxmemory is so many MiB; 0: or not known */
-    bool with_outbox; /* MESSAGE: came with a descriptor */
-    uint64_t same_program;                  /* UPGRADE: mask of nodes */
-    const struct qn_control_msg *message;   /* borrowed */
+    int number;     /* EXIT: a status of waitpid; SIGNAL; errors */
+    bool shut_down; /* EXIT of an adopted one, VACANT: its liveness word says
+                       that it was asked to shut down */
+    bool unfit;     /* MESSAGE: MEMBER_ADD: the machine has not the memory for
+                       one more ... */
+    uint32_t fits;  /* ... the largest maxmemory with which it has, MiB; 0: not
+                       known */
+    bool with_outbox;                     /* MESSAGE: came with a descriptor */
+    uint64_t same_program;                /* UPGRADE: mask of nodes */
+    const struct qn_control_msg *message; /* borrowed */
     const struct qn_supervision_opts *opts; /* borrowed */
     struct qn_supervision_facts facts;
 };

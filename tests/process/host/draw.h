@@ -9,9 +9,9 @@
 void draw_begin(uint64_t seed);
 /* @return 0 .. below - 1. */
 uint32_t draw(uint32_t below);
-/* Once in so many. */
+/* True in one of n calls. */
 bool draw_one_of(uint32_t n);
-/* Sleep up to so many us, whatever interrupts it. */
+/* Sleep for at most us_max, whatever interrupts it: a host that turns late. */
 void draw_pause(uint32_t us_max);
 
 #endif

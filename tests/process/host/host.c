@@ -15,7 +15,7 @@
  * has locked no robust mutex: the group may have its list. It answers lines, of
  * which the first word begins the answer; a and b are the groups:
  *
- *     1 do a 100       begin so many proposals, barriers and changes at drawn
+ *     1 do a 100       begin 100 proposals, barriers and changes at drawn
  *                      moments, and answer when all have ended
  *     2 digest b       of the state, by a barrier
  *     3 status a

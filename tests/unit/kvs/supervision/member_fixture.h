@@ -17,7 +17,7 @@ void member_wants_less(struct bench *b, qn_node_t from, qn_node_t node);
 /** `from` has met `node`, or could not. */
 void member_met(struct bench *b, qn_node_t from, qn_node_t node, int err);
 
-/** `from` says which the voters are, as of so many entries. */
+/** `from` says which the voters are; it knows `entries` entries. */
 void member_voters_are(struct bench *b, qn_node_t from, uint32_t entries,
                        uint64_t voters);
 

@@ -32,7 +32,7 @@ struct group_fault_plan {
     int err;              /* of a callback */
     uint64_t at;          /* this one of its calls fails, from 1; 0: none */
     bool for_ever;        /* and each after it */
-    size_t bytes_refused; /* requests of so many bytes are refused; 0: none */
+    size_t bytes_refused; /* requests of this size are refused; 0: none */
     /* Written by the process: */
     uint64_t calls[GROUP_FAULT_CALLS], failed;
     uint64_t blocks; /* of the allocator, that are out; and their bytes: */
