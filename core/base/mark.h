@@ -54,6 +54,7 @@ bool qn_sim_queue(const struct qn_queue_op *op);
 void qn_sim_touch(const void *at, size_t n, bool written);
 void qn_sim_work(uint64_t ns);
 void qn_sim_looks_until(uint64_t deadline);
+bool qn_sim_may_look(void);
 #endif
 
 /** A library call begins. */
@@ -117,6 +118,17 @@ static inline void qn_looks_until(uint64_t deadline)
     qn_sim_looks_until(deadline);
 #else
     (void)deadline;
+#endif
+}
+
+/** May the caller look again and again before it parks? false: no time passes
+ *  while it looks, so that it would look without end. */
+static inline bool qn_may_look(void)
+{
+#ifdef QN_SIM
+    return qn_sim_may_look();
+#else
+    return true;
 #endif
 }
 

@@ -365,3 +365,8 @@ void qn_sim_looks_until(uint64_t deadline)
         qn_sim.scheduler->looks_until(deadline);
     }
 }
+
+bool qn_sim_may_look(void)
+{
+    return qn_sim.self == QN_SIM_NO_NODE || !qn_sim.scheduler->parks_at_once;
+}

@@ -94,6 +94,8 @@ struct qn_sim_scheduler {
     bool (*queue)(const struct qn_queue_op *op);
     /** It will look until then and not longer, ns; NULL: of no interest. */
     void (*looks_until)(qn_time_t deadline);
+    /** No time passes while a node runs: one that waits parks at once. */
+    bool parks_at_once;
 };
 
 /* `n` is 4 or 8 bytes, 16 for a pair, any number for copies. */

@@ -344,6 +344,7 @@ static const struct qn_sim_scheduler explorer = {
     .pause = pause_node,
     .woken = woken,
     .now = now,
+    .parks_at_once = true,
 };
 
 /* ---- runs ---- */
