@@ -66,6 +66,7 @@ int qn_sim_reset(uint32_t nodes, const struct qn_sim_scheduler *scheduler,
     qn_sim.memory = memory;
     qn_sim.main = main;
     memset(qn_sim.fd_count, 0, sizeof qn_sim.fd_count);
+    qn_sim.sleeps = 0;
     for (uint32_t i = 0; i < nodes; i++) {
         qn_sim.node[i].state = QN_SIM_READY;
         qn_coroutine_start(&qn_sim.node[i].coroutine, run_node,

@@ -72,6 +72,7 @@ struct qn_sim_node {
     int fd;
     qn_time_t deadline; /* of a sleeper, ns; or QN_TIME_NEVER */
     bool timed_out;
+    uint64_t sleep; /* number of its sleep, of all in the run */
 };
 
 struct qn_sim_scheduler {
@@ -138,6 +139,7 @@ struct qn_sim_machine {
     uint32_t made;               /* nodes with a stack; kept between runs */
     void (*main)(uint32_t node); /* what a node does */
     uint32_t fd_count[QN_SIM_FDS];
+    uint64_t sleeps; /* of this run */
 };
 
 extern struct qn_sim_machine qn_sim;

@@ -32,6 +32,7 @@ static int sleep_on(const volatile void *word, int fd, qn_time_t deadline)
     n->fd = fd;
     n->deadline = deadline;
     n->timed_out = false;
+    n->sleep = ++qn_sim.sleeps;
     qn_sim.scheduler->leave();
     if (n->timed_out) {
         return QN_ETIMEDOUT;
@@ -40,16 +41,42 @@ static int sleep_on(const volatile void *word, int fd, qn_time_t deadline)
     return QN_OK;
 }
 
+static bool sleeps_on(const struct qn_sim_node *n, const volatile void *word,
+                      int fd)
+{
+    return n->state == QN_SIM_SLEEPS && n->word == word && n->fd == fd;
+}
+
+static void wake_node(uint32_t i)
+{
+    qn_sim.node[i].state = QN_SIM_READY;
+    if (qn_sim.self != QN_SIM_NO_NODE) {
+        qn_sim.scheduler->woken(i);
+    }
+}
+
 static void wake(const volatile void *word, int fd)
 {
     for (uint32_t i = 0; i < qn_sim.nodes; i++) {
-        struct qn_sim_node *n = &qn_sim.node[i];
-        if (n->state == QN_SIM_SLEEPS && n->word == word && n->fd == fd) {
-            n->state = QN_SIM_READY;
-            if (qn_sim.self != QN_SIM_NO_NODE) {
-                qn_sim.scheduler->woken(i);
-            }
+        if (sleeps_on(&qn_sim.node[i], word, fd)) {
+            wake_node(i);
         }
+    }
+}
+
+/* The one that has slept longest, as futex(2) has it. */
+static void wake_one(const volatile void *word)
+{
+    uint32_t first = QN_SIM_NO_NODE;
+    for (uint32_t i = 0; i < qn_sim.nodes; i++) {
+        if (sleeps_on(&qn_sim.node[i], word, -1) &&
+            (first == QN_SIM_NO_NODE ||
+             qn_sim.node[i].sleep < qn_sim.node[first].sleep)) {
+            first = i;
+        }
+    }
+    if (first != QN_SIM_NO_NODE) {
+        wake_node(first);
     }
 }
 
@@ -65,6 +92,12 @@ void qn_unpark_word(qn_a32 *word)
 {
     enter_kernel(QN_SIM_WAKE, word, -1, true);
     wake(word, -1);
+}
+
+void qn_unpark_one(qn_a32 *word)
+{
+    enter_kernel(QN_SIM_WAKE, word, -1, true);
+    wake_one(word);
 }
 
 int qn_park_fd(int fd, qn_time_t deadline)

@@ -36,6 +36,11 @@ void qn_unpark_word(qn_a32 *word)
     syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
+void qn_unpark_one(qn_a32 *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
 int qn_park_fd(int fd, qn_time_t deadline)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};

@@ -17,6 +17,9 @@ int qn_park_word(qn_a32 *word, uint32_t seen, qn_time_t deadline);
 /** Wake the threads that sleep on *word. */
 void qn_unpark_word(qn_a32 *word);
 
+/** Wake one of them. */
+void qn_unpark_one(qn_a32 *word);
+
 /** Sleep until the eventfd can be read, a signal comes, or `deadline`.
  *  @return QN_OK or QN_ETIMEDOUT. */
 int qn_park_fd(int fd, qn_time_t deadline);
