@@ -15,11 +15,11 @@ _Static_assert(sizeof(struct qn_lock_node) == QN_CACHELINE, "one line each");
 const struct qn_lock_type *const qn_lock_types[] = {
     &qn_lock_tas, &qn_lock_ttas, &qn_lock_mcs, &qn_lock_clh, NULL};
 
-static uint32_t number_of(const struct qn_lock_type *type)
+static uint32_t number_of(const char *name)
 {
     uint32_t i = 0;
-    while (qn_lock_types[i] != type) {
-        QN_ASSERT(qn_lock_types[i] != NULL);
+    while (qn_lock_types[i] != NULL &&
+           strcmp(qn_lock_types[i]->name, name) != 0) {
         i++;
     }
     return i;
@@ -27,12 +27,7 @@ static uint32_t number_of(const struct qn_lock_type *type)
 
 const struct qn_lock_type *qn_lock_find(const char *name)
 {
-    uint32_t i = 0;
-    while (qn_lock_types[i] != NULL &&
-           strcmp(qn_lock_types[i]->name, name) != 0) {
-        i++;
-    }
-    return qn_lock_types[i];
+    return qn_lock_types[number_of(name)];
 }
 
 /* Where the nodes begin, in bytes. */
@@ -70,7 +65,7 @@ int qn_lock_format(const struct qn_lock_type *type, void *memory,
     }
     QN_ASSERT((uintptr_t)memory % QN_CACHELINE == 0);
     /* relaxed twice: no other thread has the lock yet. */
-    qn_store(&m->type, number_of(type), QN_RELAXED);
+    qn_store(&m->type, number_of(type->name), QN_RELAXED);
     qn_store(&m->clients, opts->clients, QN_RELAXED);
     qn_sync_places_format(m->place, opts->clients);
     if (type->format != NULL) {
@@ -85,7 +80,7 @@ int qn_lock_join(const struct qn_lock_type *type, void *memory,
     struct qn_lock_memory *m = memory;
     /* relaxed twice: constant since before the caller got the memory. */
     const uint32_t clients = qn_load(&m->clients, QN_RELAXED);
-    if (qn_load(&m->type, QN_RELAXED) != number_of(type)) {
+    if (qn_load(&m->type, QN_RELAXED) != number_of(type->name)) {
         return QN_EINVAL;
     }
     struct qn_lock_client new = {

@@ -20,6 +20,12 @@ done
 # An operation on words has many accesses.
 QN_EXPLORE_DEVIATIONS=$((QN_EXPLORE_DEVIATIONS - 2)) QN_SIM_MEMORY=c11 \
     build/release/tests/sim/test_udn_qp_explore --filter 'lane_explore/*'
+# Locks are short.
+cmake --build --preset release --target test_lock_explore test_lock_orders >&2
+QN_EXPLORE_DEVIATIONS=$((QN_EXPLORE_DEVIATIONS + 1)) \
+    build/release/tests/sim/explore/sync/test_lock_explore
+env -u QN_EXPLORE_DEVIATIONS QN_ORDERS_ALL=1 \
+    build/release/tests/sim/explore/sync/test_lock_orders
 # Three nodes and a kill.
 QN_EXPLORE_DEVIATIONS=1 build/release/tests/sim/test_alike_explore
 # Orders that no search finds, with the last level too.
