@@ -13,8 +13,8 @@ import re
 import sys
 from pathlib import Path
 
-FOLDERS = ("core/base", "core/place", "core/rendezvous", "core/wait", "paxos",
-           "transports")
+FOLDERS = ("core/base", "core/place", "core/rendezvous", "core/wait",
+           "core/words", "paxos", "transports")
 CALL = re.compile(
     r"\b(malloc|calloc|realloc|reallocarray|aligned_alloc|posix_memalign|"
     r"strn?dup|v?asprintf|f(?:d|re)?open|open_memstream|fmemopen|opendir|"

@@ -19,7 +19,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/bits.h"
-#include "transports/udn/udn_end_internal.h"
+#include "transports/udn/udn_internal.h"
 #include "transports/udn/udn_mutant.h"
 
 static_assert(offsetof(struct qn_udn_end, qp) == 0, "qn_udn_end_of");
@@ -62,7 +62,7 @@ static void receive_all(struct qn_udn_port *p)
     uint64_t words[QN_WORDS_SHARED_MAX];
     uint32_t n;
     qn_node_t sender;
-    while (qn_udn_take_message(p, QN_UDN_QUEUE, words, &n, &sender)) {
+    while (qn_words_take_message(p->device, QN_UDN_QUEUE, words, &n, &sender)) {
         uint32_t lane = qn_udn_head_lane(words[0]);
         struct qn_udn_link *l = qn_udn_link_of(p, sender, lane % p->lanes);
         l->corrupt |= lane >= p->lanes || !arrived(l, words, n);
@@ -81,7 +81,7 @@ void qn_udn_drain(struct qn_udn_port *p, qn_node_t peer, uint32_t lane)
         const uint32_t n = qn_udn_frame_words(qn_udn_head_len(words[0]));
         words[0] &= ~QN_UDN_HEAD_ACKED;
         words[0] |= (uint64_t)l->released << 27;
-        rc = qn_words_try_send(&p->device, to, words, n);
+        rc = qn_words_try_send(p->device, to, words, n);
         if (rc == QN_OK) {
             qn_udn_ring_pop(&l->out);
             l->told = l->released;
@@ -100,7 +100,7 @@ static void ring_link(struct qn_udn_port *p, qn_node_t peer,
 {
     if (l->unrung) {
         l->unrung = l->unrung_told = false;
-        qn_words_ring(&p->device, peer);
+        qn_words_ring(p->device, peer);
     }
 }
 
@@ -113,7 +113,7 @@ static void drain_all(struct qn_udn_port *p, bool want)
             struct qn_udn_link *l = qn_udn_link_of(p, i, lane);
             if (l->out.count > 0) {
                 if (want) {
-                    qn_words_want_room(&p->device, i);
+                    qn_words_want_room(p->device, i);
                 }
                 qn_udn_drain(p, i, lane);
                 ring_link(p, i, l);
@@ -170,7 +170,7 @@ int qn_udn_status(struct qn_udn_end *e)
 {
     if (!qn_udn_own_link(e)) {
         lost(e);
-    } else if ((e->link->corrupt || e->port->corrupt) &&
+    } else if ((e->link->corrupt || qn_words_corrupt(e->port->device)) &&
                e->status != QN_ECORRUPT) {
         (void)qn_udn_corrupt(e);
     }
@@ -200,7 +200,7 @@ void qn_udn_tell(struct qn_udn_end *e)
     const uint64_t head = qn_udn_head(QN_UDN_KIND_ACK, e->lane, 0, 0) |
                           (uint64_t)l->released << 27;
     const struct qn_words_target to = {e->peer, QN_UDN_QUEUE};
-    if (qn_words_try_send(&e->port->device, to, &head, 1) == QN_OK) {
+    if (qn_words_try_send(e->port->device, to, &head, 1) == QN_OK) {
         l->told = l->released;
         l->unrung = l->unrung_told = true;
     }
@@ -210,7 +210,7 @@ void qn_udn_tell_at_rest(struct qn_udn_end *e)
 {
     const struct qn_udn_link *l = e->link;
     if ((uint16_t)(l->released - l->told) >= QN_UDN_WINDOW / 2) {
-        qn_words_want_room(&e->port->device, e->peer);
+        qn_words_want_room(e->port->device, e->peer);
         qn_udn_tell(e);
     }
     if (l->unrung_told && !QN_UDN_MUTANT(NO_REST)) {
@@ -257,15 +257,15 @@ static const struct qn_qp_ops ops = {
 
 static bool opts_good(const struct qn_qp_opts *o)
 {
-    if (o->device == NULL || o->device->type != &qn_words_shared) {
+    if (o->device == NULL || o->device->type != &qn_udn_device) {
         return false;
     }
     const struct qn_udn_port *p = qn_udn_port_of(o->device);
-    return o->self == p->device.self && o->peer < p->nodes &&
+    return o->self == o->device->self && o->peer < p->nodes &&
            o->peer != o->self && (uint32_t)o->lane < p->lanes &&
            (o->msg_max == 0 ||
             (o->msg_max >= QN_INPLACE_MAX && o->msg_max <= QN_MSG_MAX)) &&
-           o->self_inc == p->peer[o->self].inc && o->peer_inc != 0;
+           o->self_inc == p->inc[o->self] && o->peer_inc != 0;
 }
 
 static int open_end(struct qn_qp **out, const struct qn_qp_opts *o)
@@ -306,7 +306,7 @@ const struct qn_transport qn_udn = {
     .ops = &ops,
     .memory = QN_TRANSPORT_DEVICE,
     .frame_max = QN_UDN_FRAME_BYTES,
-    .device = &qn_words_shared,
+    .device = &qn_udn_device,
     .lane_bytes = lane_bytes,
     .open = open_end,
 };

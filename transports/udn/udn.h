@@ -2,8 +2,8 @@
 #define QN_TRANSPORTS_UDN_UDN_H
 
 /**
- * Queuepairs over messages of words (words.h): transport `udn`, whose device is
- * a shared one.
+ * Queuepairs over messages of words (core/words/words.h): transport `udn`,
+ * whose device is a shared one.
  *
  * A frame is one message of words to queue 0 of the peer's core: a head and up
  * to 7 words of payload, so that 14 frames fit into a core.
@@ -32,5 +32,8 @@
 #define QN_UDN_WINDOW      14u /* frames of a lane; a core has room for them */
 
 extern const struct qn_transport qn_udn;
+
+/** A device of words, shared; what is behind its attachments are the links. */
+extern const struct qn_device_type qn_udn_device;
 
 #endif

@@ -1,122 +1,22 @@
 #ifndef QN_TRANSPORTS_UDN_INTERNAL_H
 #define QN_TRANSPORTS_UDN_INTERNAL_H
 
-/**
- * The device in memory, and one node's attachment.
- *
- *   memory of the device
- *   +--------------------------------------------+ 0
- *   | magic, nodes, lanes, split                 |
- *   +--------------------------------------------+ 64
- *   | core 0  state    all senders, and the owner| (S) one line each
- *   |         life, head[4]            the owner | (L)
- *   |         waiting[2]    senders, the owner   | (W)
- *   |         intent   the owner, as a sender    | (I)
- *   |         slot[4][128]  senders              | (H)
- *   | core 1  ...                                |
- *
- *   state    63 ........ 56 55 ... 42 41 .. 28 27 .. 14 13 ... 0
- *   shared   used words     tail 3    tail 2   tail 1   tail 0
- *   split    4 times 5 bits of used words, 4 times 11 bits of tail
- *
- *   header   60  59 ...... 44 43 .... 28 27 .. 21 20 .. 14 13 ....... 0
- *            1   receiver's   sender's   sender   words    position
- *                incarnation  incarnation
- *
- *   intent   39  38 ...... 23 22 .. 16  15 14  13 ....... 0
- *            1   incarnation  target    queue  position
- *
- * A position counts the words of a queue, modulo 2^14 (split: 2^11). Slots are
- * found by its low bits. Each lap writes each header: that of a message's first
- * word with its position, those of its other words with 0. So a header that
- * names the position expected is that of a message that is there.
- *
- * The pairs (labels as in the code):
- *   S  state:   compare-and-swap by senders, acquire and release; subtraction
- *               by the owner. The reads of words are over before their room is
- *               given back, and an intent is seen by a node that has seen the
- *               reservation it precedes.
- *   H  header:  release by the sender, acquire by the owner: the words of the
- *               message are there.
- *   I  intent:  0, release by the sender: the header is there. acquire by the
- *               owner that repairs.
- *   W  waiting: store-then-load on both sides, all four seq_cst: waiting, then
- *               state, by a sender; state, then waiting, by the owner. The same
- *               with life in place of state, by a node that is told of an end.
- */
+/** What a node keeps for the queuepairs over an attachment to the device, and
+ *  one end of one, shared by the files of this folder. */
 
 #include <assert.h>
-#include <stdalign.h>
-#include <stdint.h>
 
-#include "core/base/atomic.h"
+#include "core/qp.h"
+#include "core/words/attachment.h"
 #include "transports/udn/udn.h"
-#include "transports/udn/words.h"
 
-#define QN_UDN_SLOTS 128u /* of a queue; split: 32 are used */
-#define QN_UDN_ENDED                                                           \
-    (UINT64_C(1) << 63)  /* in life: that incarnation is over                  \
-                          */
-#define QN_UDN_TRIES 64u /* for one reservation, while others reserve */
+static_assert(QN_UDN_FRAME_BYTES == (QN_UDN_FRAME_WORDS - 1) * sizeof(uint64_t),
+              "payload of a frame");
+static_assert(QN_UDN_FRAME_BYTES <= QN_INPLACE_MAX, "frames of core/qp.h");
+static_assert(QN_UDN_WINDOW * QN_UDN_FRAME_WORDS <= QN_WORDS_SHARED_MAX,
+              "a window fits into a core");
 
-struct qn_udn_slot {
-    qn_a64 header;
-    qn_a64 word;
-};
-
-struct qn_udn_core {
-    alignas(QN_CACHELINE) qn_a64 state;
-    alignas(QN_CACHELINE) qn_a64 life; /* incarnation; QN_UDN_ENDED is set by
-                                          any node that was told */
-    qn_a32 head[QN_WORDS_QUEUES]; /* positions below were copied or skipped */
-    alignas(QN_CACHELINE) qn_a64 waiting[2]; /* sets of senders */
-    alignas(QN_CACHELINE) qn_a64 intent;
-    alignas(
-        QN_CACHELINE) struct qn_udn_slot slot[QN_WORDS_QUEUES][QN_UDN_SLOTS];
-};
-
-struct qn_udn_memory {
-    alignas(QN_CACHELINE) qn_a64 magic;
-    qn_a32 nodes, lanes, split;
-    struct qn_udn_core core[];
-};
-
-static_assert(QN_WORDS_CORES_MAX <= 128, "bits of waiting, of a sender");
-static_assert(QN_WORDS_SHARED_MAX < QN_UDN_SLOTS, "a queue can hold them all");
-static_assert(4 * QN_WORDS_SPLIT_MAX <= QN_WORDS_SHARED_MAX,
-              "of the same room");
-
-/** The fields of a state word. */
-struct qn_udn_shape {
-    uint32_t tail_bits;
-    uint32_t used_bits;
-    bool split;     /* a count of used words for each queue */
-    uint32_t room;  /* that a count can come to */
-    uint32_t slots; /* of a queue, a power of two */
-};
-
-/** A word that was copied and not yet taken. */
-struct qn_udn_word {
-    uint64_t value;
-    uint16_t inc; /* of its sender, low bits */
-    uint8_t sender;
-    bool first; /* of its message */
-    bool held;  /* of an incarnation that was not named yet */
-};
-
-struct qn_udn_queue {
-    uint32_t head;      /* as in memory */
-    uint32_t repair_to; /* below it, ranges of dead senders may lie */
-    bool repairs;
-    uint32_t count; /* words */
-    uint32_t held;  /* of them */
-    struct qn_udn_word word[QN_UDN_SLOTS];
-};
-
-struct qn_udn_peer {
-    uint64_t inc; /* 0: not named yet */
-    bool ended;
-};
+#define QN_UDN_KIND_ACK 7u /* besides enum qn_frame_kind */
 
 struct qn_udn_frame {
     uint64_t word[QN_UDN_FRAME_WORDS];
@@ -142,27 +42,18 @@ struct qn_udn_link {
     struct qn_udn_ring out; /* what waits for room at the peer's core */
 };
 
+/** Behind the attachment: what belongs to pairs of incarnations and lanes. */
 struct qn_udn_port {
-    struct qn_device device;
-    struct qn_udn_memory *memory; /* shared */
-    struct qn_udn_core *own;      /* core of this node */
-    const struct qn_udn_shape *shape;
+    struct qn_device *device;
     uint32_t nodes, lanes;
-    bool corrupt;
-    bool backlog;    /* frames wait for room at a core: in some link's `out` */
-    uint64_t padded; /* words of dead senders */
-    struct qn_doorbell *doorbell;
-    struct qn_doorbell_handle *ringer;
-    struct qn_udn_peer peer[QN_WORDS_CORES_MAX];
-    struct qn_udn_queue queue[QN_WORDS_QUEUES];
-    struct qn_udn_link link[]; /* [nodes][lanes] */
+    bool backlog; /* frames wait for room at a core: in some link's `out` */
+    uint64_t inc[QN_WORDS_CORES_MAX]; /* as named to the device */
+    struct qn_udn_link link[];        /* [nodes][lanes] */
 };
-
-static_assert(offsetof(struct qn_udn_port, device) == 0, "qn_udn_port_of");
 
 static inline struct qn_udn_port *qn_udn_port_of(struct qn_device *d)
 {
-    return (struct qn_udn_port *)(void *)d;
+    return qn_words_behind(d);
 }
 
 static inline struct qn_udn_link *qn_udn_link_of(struct qn_udn_port *p,
@@ -171,109 +62,156 @@ static inline struct qn_udn_link *qn_udn_link_of(struct qn_udn_port *p,
     return &p->link[peer * p->lanes + lane];
 }
 
-/* ---- the state word ---- */
+/** What the receive side is in the middle of. */
+enum qn_udn_rx {
+    QN_UDN_IDLE,   /* between messages, or a frame ONLY is peeked */
+    QN_UDN_INSIDE, /* FIRST was consumed, LAST or ABORT not yet */
+    QN_UDN_READY,  /* a long message lies assembled in `whole` */
+};
 
-static inline uint32_t qn_udn_tail(const struct qn_udn_shape *s, uint64_t state,
-                                   uint32_t queue)
+struct qn_udn_end {
+    struct qn_qp qp;
+    int status; /* QN_OK, QN_EPEERDEAD or QN_ECORRUPT */
+    struct qn_udn_port *port;
+    struct qn_udn_link *link;
+    qn_node_t peer;
+    uint64_t peer_inc;
+    uint32_t lane;
+    uint32_t msg_max;             /* bytes, either way */
+    struct qn_qp_traffic traffic; /* words */
+
+    /* Send side. */
+    bool staged;         /* `stage` holds a message that is not all sent */
+    uint32_t stage_len;  /* bytes */
+    uint32_t pushed;     /* of them sent */
+    uint32_t reserved;   /* bytes of the pending reserve */
+    uint32_t frame_left; /* bytes missing of a message sent by frames */
+    bool frame_open;     /* FIRST was sent, LAST or ABORT not yet */
+    bool starved;        /* the last try found no place in the window */
+
+    /* Receive side. */
+    enum qn_udn_rx rx_state;
+    uint32_t rx_total; /* INSIDE, READY: bytes of the message */
+    uint32_t rx_got;   /* INSIDE: bytes so far */
+    bool rx_frames;    /* INSIDE, and read by frames */
+    bool rx_held;      /* a peek without its release */
+
+    uint8_t *stage; /* [msg_max] */
+    uint8_t *whole; /* [msg_max] */
+};
+
+static inline struct qn_udn_end *qn_udn_end_of(struct qn_qp *qp)
 {
-    return (uint32_t)(state >> queue * s->tail_bits) &
-           ((1u << s->tail_bits) - 1);
+    return (struct qn_udn_end *)(void *)qp; /* qp is its first member */
 }
 
-static inline uint32_t qn_udn_used_shift(const struct qn_udn_shape *s,
-                                         uint32_t queue)
+/** Is the link that of this end's incarnations, or a successor's by now? */
+static inline bool qn_udn_own_link(const struct qn_udn_end *e)
 {
-    return QN_WORDS_QUEUES * s->tail_bits +
-           (s->split ? queue * s->used_bits : 0);
+    return e->port->inc[e->peer] == e->peer_inc;
 }
 
-static inline uint32_t qn_udn_used(const struct qn_udn_shape *s, uint64_t state,
-                                   uint32_t queue)
+static inline struct qn_udn_frame *qn_udn_ring_push(struct qn_udn_ring *r)
 {
-    return (uint32_t)(state >> qn_udn_used_shift(s, queue)) &
-           ((1u << s->used_bits) - 1);
+    return &r->frame[(r->first + r->count++) % QN_UDN_WINDOW];
 }
 
-/** A position so many words further. */
-static inline uint32_t qn_udn_further(const struct qn_udn_shape *s,
-                                      uint32_t position, uint32_t words)
+static inline void qn_udn_ring_pop(struct qn_udn_ring *r)
 {
-    return (position + words) & ((1u << s->tail_bits) - 1);
+    r->first = (r->first + 1) % QN_UDN_WINDOW;
+    r->count--;
 }
 
-static inline struct qn_udn_slot *qn_udn_slot_of(const struct qn_udn_shape *s,
-                                                 struct qn_udn_core *c,
-                                                 uint32_t queue,
-                                                 uint32_t position)
+/* ---- heads ---- */
+
+static inline uint64_t qn_udn_head(uint32_t kind, uint32_t lane, uint32_t len,
+                                   uint32_t total)
 {
-    return &c->slot[queue][position & (s->slots - 1)];
+    return (uint64_t)total << 10 | len << 4 | lane << 3 | kind;
 }
 
-/* ---- headers ---- */
-
-#define QN_UDN_HEADER_VALID (UINT64_C(1) << 60)
-
-static inline uint64_t qn_udn_header(uint32_t position, uint32_t words,
-                                     qn_node_t sender, uint64_t sender_inc,
-                                     uint64_t receiver_inc)
+static inline uint32_t qn_udn_head_kind(uint64_t head)
 {
-    return QN_UDN_HEADER_VALID | (receiver_inc & 0xffff) << 44 |
-           (sender_inc & 0xffff) << 28 | (uint64_t)sender << 21 |
-           (uint64_t)words << 14 | position;
+    return head & 0x7;
 }
 
-static inline bool qn_udn_header_names(uint64_t header, uint32_t position)
+static inline uint32_t qn_udn_head_lane(uint64_t head)
 {
-    return (header & QN_UDN_HEADER_VALID) != 0 && (header & 0x3fff) == position;
+    return head >> 3 & 0x1;
 }
 
-/* ---- intents ---- */
-
-#define QN_UDN_INTENT_VALID (UINT64_C(1) << 39)
-
-static inline uint64_t qn_udn_intent(struct qn_words_target to,
-                                     uint32_t position, uint64_t inc)
+static inline uint32_t qn_udn_head_len(uint64_t head)
 {
-    return QN_UDN_INTENT_VALID | (inc & 0xffff) << 23 |
-           (uint64_t)to.node << 16 | (uint64_t)to.queue << 14 | position;
+    return head >> 4 & 0x3f;
 }
 
-static inline bool qn_udn_intent_names(uint64_t intent,
-                                       struct qn_words_target to,
-                                       uint32_t position)
+static inline uint32_t qn_udn_head_total(uint64_t head)
 {
-    const uint64_t mask = QN_UDN_INTENT_VALID | 0x7fffff;
-    return ((intent ^ qn_udn_intent(to, position, 0)) & mask) == 0;
+    return head >> 10 & 0x1ffff;
 }
 
-/* ---- between the files of this folder ---- */
+#define QN_UDN_HEAD_ACKED (UINT64_C(0xffff) << 27)
 
-/** Take room for n words at the end of a queue, by one step. The sender's
- *  intent names it until qn_udn_publish has ended.
- *  @return QN_OK, position filled; or as qn_words_try_send. */
-int qn_udn_reserve(struct qn_udn_port *p, struct qn_words_target to, uint32_t n,
-                   uint32_t *position);
+static inline uint16_t qn_udn_head_acked(uint64_t head)
+{
+    return (uint16_t)(head >> 27);
+}
 
-/** Fill what was reserved. Its first word is published last. */
-void qn_udn_publish(struct qn_udn_port *p, struct qn_words_target to,
-                    uint32_t position, const uint64_t *words, uint32_t n);
+static inline uint16_t qn_udn_head_sequence(uint64_t head)
+{
+    return (uint16_t)(head >> 43);
+}
 
-/** Does the device say that a node's incarnation has ended? */
-bool qn_udn_peer_ended(const struct qn_udn_port *p, qn_node_t node);
+static inline uint32_t qn_udn_frame_words(uint32_t len)
+{
+    return 1 + (len + 7) / 8;
+}
 
-/** Take the next whole message of an own queue. words [QN_WORDS_SHARED_MAX].
- *  @return false: there is none. */
-bool qn_udn_take_message(struct qn_udn_port *p, uint32_t queue, uint64_t *words,
-                         uint32_t *n, qn_node_t *sender);
+/* ---- between the files ---- */
 
-/** Behind a receive that found nothing: is there a reservation all the same? */
-bool qn_udn_held_up(const struct qn_udn_port *p, uint32_t queue);
+/** Everything that has arrived at this node's core goes to its links, and what
+ *  waits for room at others' cores is sent. */
+void qn_udn_pump(struct qn_udn_port *p);
 
-/** Ring all senders that wait for room at a core. */
-void qn_udn_ring_waiting(struct qn_udn_port *p, struct qn_udn_core *c);
+/** Send what waits in a link, as far as there is room at the peer's core. */
+void qn_udn_drain(struct qn_udn_port *p, qn_node_t peer, uint32_t lane);
 
-/** A peer's next incarnation was named: what is held of it can be received,
- *  what is left of earlier ones goes. */
-void qn_udn_sort(struct qn_udn_port *p, qn_node_t node);
+/** Before a sleep: say that room is wanted at all cores for which frames wait,
+ *  and look for it once more. */
+void qn_udn_want(struct qn_udn_port *p);
+
+/** The peer broke the rules: every later call answers QN_ECORRUPT. */
+int qn_udn_corrupt(struct qn_udn_end *e);
+
+/** QN_OK, or why this end is over. */
+int qn_udn_status(struct qn_udn_end *e);
+
+/** What waits for room at the peer's core will not be sent. */
+void qn_udn_drop_out(struct qn_udn_end *e);
+
+/** Frames that may be sent before the peer gives some back. */
+uint32_t qn_udn_credit(const struct qn_udn_end *e);
+
+/** Tell the peer how many frames were given back, unless it knows. */
+void qn_udn_tell(struct qn_udn_end *e);
+
+/** Nothing was found, and this may be the last look before a sleep: tell what
+ *  has come to half a window, and ring for what was told. */
+void qn_udn_tell_at_rest(struct qn_udn_end *e);
+
+/** Ring the peer if something was sent to it since the last time. */
+void qn_udn_ring(struct qn_udn_end *e);
+
+/* The operations, as of core/qp.h. */
+int qn_udn_try_reserve(struct qn_qp *qp, size_t len, void **buf);
+void qn_udn_commit(struct qn_qp *qp, size_t len);
+int qn_udn_try_send(struct qn_qp *qp, const void *msg, size_t len);
+int qn_udn_try_send_frame(struct qn_qp *qp, const struct qn_frame *f);
+bool qn_udn_flush(struct qn_qp *qp);
+uint32_t qn_udn_room(struct qn_qp *qp);
+int qn_udn_peek(struct qn_qp *qp, const void **msg, size_t *len);
+void qn_udn_release(struct qn_qp *qp);
+int qn_udn_peek_frame(struct qn_qp *qp, struct qn_frame *f);
+void qn_udn_release_frame(struct qn_qp *qp);
 
 #endif

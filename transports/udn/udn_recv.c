@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "core/base/assert.h"
-#include "transports/udn/udn_end_internal.h"
+#include "transports/udn/udn_internal.h"
 
 /* The next frame, or NULL. */
 static const struct qn_udn_frame *next_frame(struct qn_udn_end *e)
@@ -93,7 +93,8 @@ static void advance(struct qn_udn_end *e, const struct qn_frame *f)
 static int nothing(struct qn_udn_end *e)
 {
     qn_udn_tell_at_rest(e);
-    if (e->status == QN_EPEERDEAD && qn_udn_held_up(e->port, QN_UDN_QUEUE)) {
+    if (e->status == QN_EPEERDEAD &&
+        qn_words_held_up(e->port->device, QN_UDN_QUEUE)) {
         return QN_EAGAIN;
     }
     return e->status != QN_OK ? e->status : QN_EAGAIN;

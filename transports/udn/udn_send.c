@@ -13,7 +13,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/bits.h"
-#include "transports/udn/udn_end_internal.h"
+#include "transports/udn/udn_internal.h"
 #include "transports/udn/udn_mutant.h"
 
 /* The device says that the peer has ended. */
@@ -88,7 +88,7 @@ static int ready_to_send(struct qn_udn_end *e)
     }
     e->staged = e->staged && !e->link->deaf;
     e->starved = !e->link->deaf && (e->staged || qn_udn_credit(e) == 0);
-    if (e->starved && qn_udn_peer_ended(e->port, e->peer)) {
+    if (e->starved && qn_words_ended(e->port->device, e->peer)) {
         give_up(e);
     }
     if (e->starved) {
@@ -212,7 +212,7 @@ bool qn_udn_flush(struct qn_qp *qp)
         (uint16_t)(l->released - l->told) > 1 && !QN_UDN_MUTANT(MUTE);
     send_rest(e, owes);
     if (e->starved || (owes && l->told != l->released)) {
-        qn_words_want_room(&e->port->device, e->peer);
+        qn_words_want_room(e->port->device, e->peer);
         send_rest(e, owes); /* look once more */
     }
     qn_udn_want(e->port);

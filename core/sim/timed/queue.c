@@ -1,6 +1,6 @@
 /*
  * Queues of words that a machine has in hardware, under code that emulates them
- * in memory (transports/udn).
+ * in memory (core/words).
  *
  * Between BEGIN and END the accesses of a node act at once and have no price;
  * no other node runs. In their place the operation is charged: a send, a

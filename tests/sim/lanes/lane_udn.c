@@ -1,6 +1,6 @@
 /* The queuepair over words: its lanes are windows in private memory, what both
  * nodes share is the device. Its memory orders are those of the words, of which
- * explore/udn/test_udn_orders.c weakens each. */
+ * explore/words/test_words_orders.c weakens each. */
 #include "tests/sim/lanes/lane_world.h"
 #include "transports/udn/udn_internal.h"
 

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "core/base/bits.h"
+#include "core/words/words.h"
 #include "tests/sim/lanes/lane_world.h"
 #include "tests/support/test.h"
 #include "transports/udn/udn.h"
 #include "transports/udn/udn_mutant.h"
-#include "transports/udn/words.h"
 
 enum qn_udn_mutant qn_udn_mutant;
 
@@ -207,7 +207,7 @@ static const struct {
 Test(lane_words, each_defect_is_found, .timeout = 600)
 {
 #define X(name, text) +1
-    cr_assert_eq(QN_ARRAY_COUNT(finds), 0 QN_UDN_QP_MUTANT_MAP(X));
+    cr_assert_eq(QN_ARRAY_COUNT(finds), 0 QN_UDN_MUTANT_MAP(X));
 #undef X
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(finds); i++) {
         lane_search = (struct lane_search){.on = true, .deviations = 2};

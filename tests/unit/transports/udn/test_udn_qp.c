@@ -3,8 +3,8 @@
  * peers in one queue, deaths, and damage. The contract is tests/conformance's.
  */
 #include "core/qp.h"
-#include "tests/unit/transports/udn/words_world.h"
-#include "transports/udn/udn_end_internal.h"
+#include "tests/unit/core/words/words_world.h"
+#include "transports/udn/udn_internal.h"
 
 static struct words_world w;
 static uint8_t out[QN_MSG_MAX + 600], in[QN_MSG_MAX];
@@ -28,7 +28,7 @@ static struct qn_qp *open_end(qn_node_t self, qn_node_t peer, enum qn_lane lane)
 
 static void init(void)
 {
-    world_make(&w, &qn_words_shared);
+    world_make(&w, &qn_udn_device);
     for (uint32_t i = 0; i < sizeof out; i++) {
         out[i] = (uint8_t)(i * 7 + i / 251);
     }
@@ -126,7 +126,8 @@ QP_TEST(a_conversation_needs_no_acknowledgements)
         cr_assert_eq(qn_qp_try_recv(a, in, sizeof in, &len), QN_OK);
     }
     uint64_t state = qn_load(&port_of(&w, 0)->own->state, QN_RELAXED);
-    cr_assert_eq(qn_udn_tail(port_of(&w, 0)->shape, state, QN_UDN_QUEUE), 2000);
+    cr_assert_eq(qn_words_tail(port_of(&w, 0)->shape, state, QN_UDN_QUEUE),
+                 2000);
     cr_assert_eq(qn_qp_traffic(a).sent, 2000);
     cr_assert_eq(qn_qp_traffic(a).received, 2000);
     qn_qp_close(a);
@@ -324,7 +325,7 @@ QP_TEST(what_arrived_whole_is_received_after_down)
     qn_qp_down(a);
     qn_device_down(w.node[0], 1);
     cr_assert_eq(qn_qp_try_recv(a, in, sizeof in, &len), QN_EAGAIN);
-    qn_udn_publish(port_of(&w, 2), to, at, &ack, 1);
+    qn_words_publish(port_of(&w, 2), to, at, &ack, 1);
     cr_assert_eq(qn_qp_try_recv(a, in, sizeof in, &len), QN_OK);
     cr_assert_eq(len, 5);
     cr_assert_eq(qn_qp_try_recv(a, in, sizeof in, &len), QN_EPEERDEAD);

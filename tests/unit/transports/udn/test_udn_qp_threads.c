@@ -6,7 +6,8 @@
 #include <pthread.h>
 
 #include "core/qp.h"
-#include "tests/unit/transports/udn/words_world.h"
+#include "tests/unit/core/words/words_world.h"
+#include "transports/udn/udn.h"
 
 #define MESSAGES 4200u /* of each pair, direction and lane: 24 of them */
 #define LONGEST  3000u
@@ -152,7 +153,7 @@ static void open_all(void)
 Test(udn_qp_threads, four_talk_all_to_all, .timeout = 100)
 {
     pthread_t thread[NODES];
-    world_make(&w, &qn_words_shared);
+    world_make(&w, &qn_udn_device);
     open_all();
     for (qn_node_t i = 0; i < NODES; i++) {
         cr_assert_eq(pthread_create(&thread[i], NULL, run, &node[i]), 0);
@@ -195,7 +196,7 @@ Test(udn_qp_threads, long_messages_pass_between_sleepers, .timeout = 100)
 {
     pthread_t thread;
     void *failed;
-    world_make(&w, &qn_words_shared);
+    world_make(&w, &qn_udn_device);
     for (qn_node_t i = 0; i < 2; i++) {
         const struct qn_qp_opts o = {.device = w.node[i],
                                      .self = i,

@@ -8,9 +8,9 @@
 
 #include "core/sim/timed/tiled/tiled.h"
 #include "core/sim/timed/timed.h"
+#include "core/words/words.h"
 #include "tests/support/test.h"
 #include "transports/udn/udn.h"
-#include "transports/udn/words.h"
 
 #define NODES 36u
 #define FAR   35u /* ten links from core 0 */
@@ -30,11 +30,11 @@ static void attach_all(void)
 {
     const struct qn_device_opts opts = {.nodes = NODES, .lanes = 1};
     uint64_t inc[NODES];
-    size_t bytes = qn_words_shared.bytes(&opts);
+    size_t bytes = qn_udn_device.bytes(&opts);
     world.memory = aligned_alloc(QN_CACHELINE, bytes);
     cr_assert_not_null(world.memory);
     memset(world.memory, 0, bytes);
-    qn_words_shared.format(world.memory, &opts);
+    qn_udn_device.format(world.memory, &opts);
     for (uint32_t i = 0; i < NODES; i++) {
         inc[i] = 10 + i;
     }
@@ -43,7 +43,7 @@ static void attach_all(void)
                                                 .opts = &opts,
                                                 .self = i,
                                                 .incarnation = inc};
-        cr_assert_eq(qn_words_shared.attach(&world.node[i], &o), QN_OK);
+        cr_assert_eq(qn_udn_device.attach(&world.node[i], &o), QN_OK);
     }
 }
 

@@ -5,7 +5,7 @@
  */
 #include <pthread.h>
 
-#include "tests/unit/transports/udn/words_world.h"
+#include "tests/unit/core/words/words_world.h"
 
 #define MESSAGES 20000u
 #define SENDERS  (NODES - 1)

@@ -12,10 +12,10 @@
 
 #include "core/base/assert.h"
 #include "core/base/mark.h"
-#include "transports/udn/udn_internal.h"
-#include "transports/udn/udn_mutant.h"
+#include "core/words/words_internal.h"
+#include "core/words/words_mutant.h"
 
-void qn_udn_ring_waiting(struct qn_udn_port *p, struct qn_udn_core *c)
+void qn_words_ring_waiting(struct qn_words_port *p, struct qn_words_core *c)
 {
     for (uint32_t i = 0; i < 2; i++) {
         /* W, seq_cst: after state, or life; see qn_words_want_room. */
@@ -34,10 +34,10 @@ void qn_udn_ring_waiting(struct qn_udn_port *p, struct qn_udn_core *c)
 
 /* ---- the ring ---- */
 
-static void move_head(struct qn_udn_port *p, uint32_t queue, uint32_t n)
+static void move_head(struct qn_words_port *p, uint32_t queue, uint32_t n)
 {
-    struct qn_udn_queue *q = &p->queue[queue];
-    q->head = qn_udn_further(p->shape, q->head, n);
+    struct qn_words_queue *q = &p->queue[queue];
+    q->head = qn_words_further(p->shape, q->head, n);
     /* Messages end there, so no step leads past it. */
     q->repairs = q->repairs && q->head != q->repair_to;
     /* relaxed: read by the next incarnation, which knows that this one has
@@ -45,18 +45,18 @@ static void move_head(struct qn_udn_port *p, uint32_t queue, uint32_t n)
     qn_store(&p->own->head[queue], q->head, QN_RELAXED);
 }
 
-static void give_back(struct qn_udn_port *p, uint32_t queue, uint32_t n)
+static void give_back(struct qn_words_port *p, uint32_t queue, uint32_t n)
 {
-    uint64_t words = (uint64_t)n << qn_udn_used_shift(p->shape, queue);
+    uint64_t words = (uint64_t)n << qn_words_used_shift(p->shape, queue);
     /* S, release: the reads of these slots are over before a sender, whose
      * compare-and-swap is the acquire, writes them. seq_cst for W. */
     qn_fetch_add(&p->own->state, (uint64_t)0 - words, QN_SEQ_CST);
-    qn_udn_ring_waiting(p, p->own);
+    qn_words_ring_waiting(p, p->own);
 }
 
-static void drop(struct qn_udn_port *p, uint32_t queue, uint32_t n)
+static void drop(struct qn_words_port *p, uint32_t queue, uint32_t n)
 {
-    if (QN_UDN_MUTANT(LATE_HEAD)) {
+    if (QN_WORDS_MUTANT(LATE_HEAD)) {
         give_back(p, queue, n);
         move_head(p, queue, n);
         return;
@@ -65,23 +65,24 @@ static void drop(struct qn_udn_port *p, uint32_t queue, uint32_t n)
     give_back(p, queue, n);
 }
 
-/* What is not there at `head` is padded if its owner has ended: udn_device.c.
+/* What is not there at `head` is padded if its owner has ended: words_device.c.
  * @return true: look again. */
-static bool repair(struct qn_udn_port *p, uint32_t queue)
+static bool repair(struct qn_words_port *p, uint32_t queue)
 {
-    struct qn_udn_queue *q = &p->queue[queue];
+    struct qn_words_queue *q = &p->queue[queue];
     const struct qn_words_target here = {p->device.self, queue};
-    for (uint32_t i = 0; i < p->nodes && !QN_UDN_MUTANT(PAD_LIVING); i++) {
+    for (uint32_t i = 0; i < p->nodes && !QN_WORDS_MUTANT(PAD_LIVING); i++) {
         /* I, acquire: a sender's header is there when its intent is not. */
         uint64_t intent = qn_load(&p->memory->core[i].intent, QN_ACQUIRE);
-        if (qn_udn_intent_names(intent, here, q->head)) {
+        if (qn_words_intent_names(intent, here, q->head)) {
             return false;
         }
     }
-    struct qn_udn_slot *slot = qn_udn_slot_of(p->shape, p->own, queue, q->head);
+    struct qn_words_slot *slot =
+        qn_words_slot_of(p->shape, p->own, queue, q->head);
     /* relaxed: behind the intents, which are acquired; what it finds is loaded
      * again by look. */
-    if (!qn_udn_header_names(qn_load(&slot->header, QN_RELAXED), q->head)) {
+    if (!qn_words_header_names(qn_load(&slot->header, QN_RELAXED), q->head)) {
         /* relaxed: S, before give_back. Its owner has ended. */
         qn_store(&slot->header, 0, QN_RELAXED);
         p->padded++;
@@ -91,24 +92,24 @@ static bool repair(struct qn_udn_port *p, uint32_t queue)
 }
 
 /* Of an incarnation before the named one, of that one, or of a later one? */
-static int age(const struct qn_udn_peer *peer, uint16_t inc)
+static int age(const struct qn_words_peer *peer, uint16_t inc)
 {
-    if (QN_UDN_MUTANT(ANY_INCARNATION)) {
+    if (QN_WORDS_MUTANT(ANY_INCARNATION)) {
         return 0;
     }
     return peer->inc == 0 ? 1 : (int16_t)(uint16_t)(inc - peer->inc);
 }
 
-static void copy(struct qn_udn_port *p, uint32_t queue, uint32_t n,
-                 struct qn_udn_word w)
+static void copy(struct qn_words_port *p, uint32_t queue, uint32_t n,
+                 struct qn_words_word w)
 {
-    struct qn_udn_queue *q = &p->queue[queue];
-    QN_ASSERT(q->count + n <= QN_UDN_SLOTS);
+    struct qn_words_queue *q = &p->queue[queue];
+    QN_ASSERT(q->count + n <= QN_WORDS_SLOTS);
     for (uint32_t i = 0; i < n; i++) {
         /* relaxed: found by H. */
-        w.value =
-            qn_load(&qn_udn_slot_of(p->shape, p->own, queue, q->head + i)->word,
-                    QN_RELAXED);
+        w.value = qn_load(
+            &qn_words_slot_of(p->shape, p->own, queue, q->head + i)->word,
+            QN_RELAXED);
         w.first = i == 0;
         q->word[q->count++] = w;
     }
@@ -118,13 +119,13 @@ static void copy(struct qn_udn_port *p, uint32_t queue, uint32_t n,
 
 /* A header that names the right position: a message for this incarnation, or
  * something to pass over. @return false: the device is damaged. */
-static bool message(struct qn_udn_port *p, uint32_t queue, uint64_t header)
+static bool message(struct qn_words_port *p, uint32_t queue, uint64_t header)
 {
     const uint32_t n = (uint32_t)(header >> 14) & 0x7f;
     const uint32_t sender = (uint32_t)(header >> 21) & 0x7f;
     const uint64_t to = p->peer[p->device.self].inc & 0xffff;
-    struct qn_udn_word w = {.sender = (uint8_t)sender,
-                            .inc = (uint16_t)(header >> 28)};
+    struct qn_words_word w = {.sender = (uint8_t)sender,
+                              .inc = (uint16_t)(header >> 28)};
     /* More than is used cannot be: it would not fit into private memory. */
     if (n == 0 || sender >= p->nodes ||
         p->queue[queue].count + n > p->shape->room) {
@@ -133,7 +134,7 @@ static bool message(struct qn_udn_port *p, uint32_t queue, uint64_t header)
     }
     const int then = age(&p->peer[sender], w.inc);
     if (then < 0 ||
-        ((header >> 44 & 0xffff) != to && !QN_UDN_MUTANT(ANY_INCARNATION))) {
+        ((header >> 44 & 0xffff) != to && !QN_WORDS_MUTANT(ANY_INCARNATION))) {
         drop(p, queue, n);
         return true;
     }
@@ -143,16 +144,17 @@ static bool message(struct qn_udn_port *p, uint32_t queue, uint64_t header)
 }
 
 /* Copy the next message, or pass over something. @return false: nothing. */
-static bool look(struct qn_udn_port *p, uint32_t queue)
+static bool look(struct qn_words_port *p, uint32_t queue)
 {
-    struct qn_udn_queue *q = &p->queue[queue];
+    struct qn_words_queue *q = &p->queue[queue];
     if (p->corrupt) {
         return false;
     }
-    /* H, acquire: pairs with the release in put (words_send.c). */
-    uint64_t header = qn_load(
-        &qn_udn_slot_of(p->shape, p->own, queue, q->head)->header, QN_ACQUIRE);
-    if (qn_udn_header_names(header, q->head)) {
+    /* H, acquire: pairs with the release in put (send.c). */
+    uint64_t header =
+        qn_load(&qn_words_slot_of(p->shape, p->own, queue, q->head)->header,
+                QN_ACQUIRE);
+    if (qn_words_header_names(header, q->head)) {
         return qn_queue((struct qn_queue_op){.step = QN_QUEUE_LOOK,
                                              .queue = queue,
                                              .position = q->head}) &&
@@ -162,9 +164,9 @@ static bool look(struct qn_udn_port *p, uint32_t queue)
 }
 
 /* Copy until n words can be taken. @return whether they can. */
-static bool find(struct qn_udn_port *p, uint32_t queue, uint32_t n)
+static bool find(struct qn_words_port *p, uint32_t queue, uint32_t n)
 {
-    const struct qn_udn_queue *q = &p->queue[queue];
+    const struct qn_words_queue *q = &p->queue[queue];
     while (q->count - q->held < n) {
         if (!look(p, queue)) {
             return false;
@@ -173,7 +175,7 @@ static bool find(struct qn_udn_port *p, uint32_t queue, uint32_t n)
     return true;
 }
 
-static void taken(struct qn_udn_port *p, uint32_t queue, uint32_t n)
+static void taken(struct qn_words_port *p, uint32_t queue, uint32_t n)
 {
     (void)qn_queue((struct qn_queue_op){.step = QN_QUEUE_TAKE, .words = n});
     give_back(p, queue, n);
@@ -182,7 +184,7 @@ static void taken(struct qn_udn_port *p, uint32_t queue, uint32_t n)
 /* ---- private memory ---- */
 
 /* Take the first n words that are not held. */
-static void take(struct qn_udn_queue *q, uint64_t *words, uint32_t n)
+static void take(struct qn_words_queue *q, uint64_t *words, uint32_t n)
 {
     uint32_t kept = 0;
     uint32_t taken = 0;
@@ -196,10 +198,11 @@ static void take(struct qn_udn_queue *q, uint64_t *words, uint32_t n)
     q->count = kept;
 }
 
-bool qn_udn_take_message(struct qn_udn_port *p, uint32_t queue, uint64_t *words,
-                         uint32_t *n, qn_node_t *sender)
+bool qn_words_take_message(struct qn_device *d, uint32_t queue, uint64_t *words,
+                           uint32_t *n, qn_node_t *sender)
 {
-    struct qn_udn_queue *q = &p->queue[queue];
+    struct qn_words_port *p = qn_words_port_of(d);
+    struct qn_words_queue *q = &p->queue[queue];
     uint32_t from = 0;
     uint32_t to;
     (void)qn_queue((struct qn_queue_op){.step = QN_QUEUE_BEGIN});
@@ -222,24 +225,25 @@ bool qn_udn_take_message(struct qn_udn_port *p, uint32_t queue, uint64_t *words,
     return true;
 }
 
-bool qn_udn_held_up(const struct qn_udn_port *p, uint32_t queue)
+bool qn_words_held_up(const struct qn_device *d, uint32_t queue)
 {
+    const struct qn_words_port *p = qn_words_port_seen(d);
     /* S, acquire. */
     uint64_t state = qn_load(&p->own->state, QN_ACQUIRE);
-    return qn_udn_tail(p->shape, state, queue) != p->queue[queue].head;
+    return qn_words_tail(p->shape, state, queue) != p->queue[queue].head;
 }
 
 /* The rest of a message of which words were taken stays whatever happens: its
  * receiver waits for it. */
-void qn_udn_sort(struct qn_udn_port *p, qn_node_t node)
+void qn_words_sort(struct qn_words_port *p, qn_node_t node)
 {
     for (uint32_t i = 0; i < QN_WORDS_QUEUES; i++) {
-        struct qn_udn_queue *q = &p->queue[i];
+        struct qn_words_queue *q = &p->queue[i];
         const uint32_t before = q->count;
         bool begun = false; /* a first word was met */
         q->count = q->held = 0;
         for (uint32_t k = 0; k < before; k++) {
-            struct qn_udn_word w = q->word[k];
+            struct qn_words_word w = q->word[k];
             begun |= w.first;
             if (w.sender == node && begun) {
                 const int then = age(&p->peer[node], w.inc);
@@ -262,7 +266,7 @@ void qn_udn_sort(struct qn_udn_port *p, qn_node_t node)
 int qn_words_try_receive(struct qn_device *d, uint32_t queue, uint64_t *words,
                          uint32_t n)
 {
-    struct qn_udn_port *p = qn_udn_port_of(d);
+    struct qn_words_port *p = qn_words_port_of(d);
     QN_ASSERT(queue < QN_WORDS_QUEUES);
     if (n == 0 || n > p->shape->room) {
         return QN_EMSGSIZE;
@@ -279,7 +283,7 @@ int qn_words_try_receive(struct qn_device *d, uint32_t queue, uint64_t *words,
 
 bool qn_words_empty(struct qn_device *d, uint32_t queue)
 {
-    struct qn_udn_port *p = qn_udn_port_of(d);
+    struct qn_words_port *p = qn_words_port_of(d);
     QN_ASSERT(queue < QN_WORDS_QUEUES);
     (void)qn_queue((struct qn_queue_op){.step = QN_QUEUE_BEGIN});
     bool there = find(p, queue, 1);
@@ -290,7 +294,7 @@ bool qn_words_empty(struct qn_device *d, uint32_t queue)
 int qn_words_receive(struct qn_device *d, uint32_t queue, uint64_t *words,
                      uint32_t n, qn_time_t deadline)
 {
-    struct qn_doorbell *doorbell = qn_udn_port_of(d)->doorbell;
+    struct qn_doorbell *doorbell = qn_words_port_of(d)->doorbell;
     int rc = qn_words_try_receive(d, queue, words, n);
     int slept = QN_OK;
     QN_ASSERT(doorbell != NULL);

@@ -2,7 +2,7 @@
  * Node 0 receives, in all scenarios but one; nodes 1 and 2 send to it. Message
  * number m of node i has 2 words: i << 8 | m, and its complement.
  */
-#include "tests/sim/explore/udn/udn_world.h"
+#include "tests/sim/explore/words/words_scenarios.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -105,14 +105,14 @@ static void setup(void *ctx)
     }
     fill();
     if (w.plan->lifeless) {
-        qn_store(&qn_udn_port_of(w.node[0])->own->life, w.inc[0] - 1,
+        qn_store(&qn_words_port_of(w.node[0])->own->life, w.inc[0] - 1,
                  QN_SEQ_CST);
     }
     if (w.plan->stranger) {
         qn_device_detach(w.node[2]);
         w.inc[1] = 0;
         must(attach(2) == QN_OK);
-        w.inc[1] = qn_udn_port_of(w.node[1])->peer[1].inc;
+        w.inc[1] = qn_words_port_of(w.node[1])->peer[1].inc;
     }
     if (w.plan->foreign) {
         qn_device_down(w.node[0], 1);
@@ -243,7 +243,7 @@ static void ends_with_a_reservation(void *ctx)
 {
     uint32_t position;
     (void)ctx;
-    if (qn_udn_reserve(qn_udn_port_of(w.node[1]), to_0, 2, &position) !=
+    if (qn_words_reserve(qn_words_port_of(w.node[1]), to_0, 2, &position) !=
         QN_OK) {
         qn_sim_fail("reserve");
     }
@@ -252,11 +252,12 @@ static void ends_with_a_reservation(void *ctx)
 
 static void ends_with_an_intent(void *ctx)
 {
-    struct qn_udn_port *p = qn_udn_port_of(w.node[1]);
+    struct qn_words_port *p = qn_words_port_of(w.node[1]);
     (void)ctx;
     uint64_t state = qn_load(&p->memory->core[0].state, QN_ACQUIRE);
-    uint32_t tail = qn_udn_tail(p->shape, state, 0);
-    qn_store(&p->own->intent, qn_udn_intent(to_0, tail, w.inc[1]), QN_RELEASE);
+    uint32_t tail = qn_words_tail(p->shape, state, 0);
+    qn_store(&p->own->intent, qn_words_intent(to_0, tail, w.inc[1]),
+             QN_RELEASE);
     end();
 }
 
@@ -291,7 +292,7 @@ static void sender_to_the_dead(void *ctx)
 /* What a new attachment of node 1 does, without allocating. */
 static void begin_again(void)
 {
-    struct qn_udn_port *p = qn_udn_port_of(w.node[1]);
+    struct qn_words_port *p = qn_words_port_of(w.node[1]);
     qn_store(&p->own->intent, 0, QN_RELEASE);
     qn_store(&p->own->life, w.inc[1] + 1, QN_SEQ_CST);
     p->peer[1].inc++;
@@ -393,7 +394,7 @@ static const char *drain(void)
 static const char *all_room_is_back(qn_node_t from)
 {
     return qn_words_room(w.node[from], to_0) ==
-                   qn_udn_port_of(w.node[from])->shape->room
+                   qn_words_port_of(w.node[from])->shape->room
                ? NULL
                : "room is lost";
 }
@@ -458,86 +459,86 @@ static const char *told_and_awake(void *ctx)
 
 /* ---- scenarios ---- */
 
-static const struct plan plans[UDN_SCENARIOS] = {
-    [UDN_a_message_is_whole] = {.nodes = 2,
-                                .node = {receiver, sender_1},
-                                .check = all_received,
-                                .deviations = 3,
-                                .messages = 2,
-                                .expected = 2},
-    [UDN_senders_do_not_interleave] = {.nodes = 3,
-                                       .node = {receiver, sender_1, sender_2},
-                                       .check = all_received,
-                                       .deviations = 2,
-                                       .messages = 1,
-                                       .expected = 2},
-    [UDN_a_sender_without_room_is_woken] = {.nodes = 2,
-                                            .node = {receiver, sender_1},
-                                            .check = all_received,
-                                            .deviations = 3,
-                                            .split = true,
-                                            .filled = 28,
-                                            .messages = 1,
-                                            .expected = 1},
-    [UDN_a_long_message_waits_for_room] = {.nodes = 3,
-                                           .node = {receiver, sender_1,
-                                                    sender_2},
-                                           .check = all_received,
-                                           .deviations = 1,
-                                           .split = true,
-                                           .filled = 29,
-                                           .messages = 1,
-                                           .expected = 2},
-    [UDN_what_a_killed_sender_left_is_whole_or_absent] =
+static const struct plan plans[WORDS_SCENARIOS] = {
+    [WORDS_a_message_is_whole] = {.nodes = 2,
+                                  .node = {receiver, sender_1},
+                                  .check = all_received,
+                                  .deviations = 3,
+                                  .messages = 2,
+                                  .expected = 2},
+    [WORDS_senders_do_not_interleave] = {.nodes = 3,
+                                         .node = {receiver, sender_1, sender_2},
+                                         .check = all_received,
+                                         .deviations = 2,
+                                         .messages = 1,
+                                         .expected = 2},
+    [WORDS_a_sender_without_room_is_woken] = {.nodes = 2,
+                                              .node = {receiver, sender_1},
+                                              .check = all_received,
+                                              .deviations = 3,
+                                              .split = true,
+                                              .filled = 28,
+                                              .messages = 1,
+                                              .expected = 1},
+    [WORDS_a_long_message_waits_for_room] = {.nodes = 3,
+                                             .node = {receiver, sender_1,
+                                                      sender_2},
+                                             .check = all_received,
+                                             .deviations = 1,
+                                             .split = true,
+                                             .filled = 29,
+                                             .messages = 1,
+                                             .expected = 2},
+    [WORDS_what_a_killed_sender_left_is_whole_or_absent] =
         {.nodes = 3,
          .node = {idle, sender_1, sender_2},
          .check = whole_or_absent,
          .deviations = 2,
          .kills = 2,
          .messages = 2},
-    [UDN_a_killed_receiver_leaves_a_queue_that_goes_on] = {.nodes = 2,
-                                                           .node = {receiver,
-                                                                    sender_1},
-                                                           .check = goes_on,
-                                                           .deviations = 2,
-                                                           .kills = 1,
-                                                           .messages = 2,
-                                                           .expected = 2},
-    [UDN_what_is_passed_over_gives_its_room_back] = {.nodes = 2,
-                                                     .node = {receiver,
-                                                              sender_1},
-                                                     .check = goes_on,
-                                                     .deviations = 1,
-                                                     .kills = 1,
-                                                     .split = true,
-                                                     .filled = 29,
-                                                     .foreign = true,
-                                                     .messages = 1,
-                                                     .expected = 1},
-    [UDN_a_range_of_the_dead_is_padded_beside_the_living] =
+    [WORDS_a_killed_receiver_leaves_a_queue_that_goes_on] = {.nodes = 2,
+                                                             .node = {receiver,
+                                                                      sender_1},
+                                                             .check = goes_on,
+                                                             .deviations = 2,
+                                                             .kills = 1,
+                                                             .messages = 2,
+                                                             .expected = 2},
+    [WORDS_what_is_passed_over_gives_its_room_back] = {.nodes = 2,
+                                                       .node = {receiver,
+                                                                sender_1},
+                                                       .check = goes_on,
+                                                       .deviations = 1,
+                                                       .kills = 1,
+                                                       .split = true,
+                                                       .filled = 29,
+                                                       .foreign = true,
+                                                       .messages = 1,
+                                                       .expected = 1},
+    [WORDS_a_range_of_the_dead_is_padded_beside_the_living] =
         {.nodes = 3,
          .node = {told_receiver, ends_with_a_reservation, sender_2},
          .check = all_received,
          .deviations = 2,
          .messages = 1,
          .expected = 1},
-    [UDN_a_dead_intent_hides_no_message] = {.nodes = 3,
-                                            .node = {told_receiver,
-                                                     ends_with_an_intent,
-                                                     sender_2},
-                                            .check = all_received,
-                                            .deviations = 2,
-                                            .messages = 1,
-                                            .expected = 1},
-    [UDN_a_sender_at_a_dead_core_is_woken] = {.nodes = 3,
-                                              .node = {receiver_that_ends,
-                                                       sender_to_the_dead,
-                                                       told_node},
-                                              .check = told_and_awake,
+    [WORDS_a_dead_intent_hides_no_message] = {.nodes = 3,
+                                              .node = {told_receiver,
+                                                       ends_with_an_intent,
+                                                       sender_2},
+                                              .check = all_received,
                                               .deviations = 2,
-                                              .split = true,
-                                              .filled = 29},
-    [UDN_a_sender_at_a_core_that_never_lived_is_woken] =
+                                              .messages = 1,
+                                              .expected = 1},
+    [WORDS_a_sender_at_a_dead_core_is_woken] = {.nodes = 3,
+                                                .node = {receiver_that_ends,
+                                                         sender_to_the_dead,
+                                                         told_node},
+                                                .check = told_and_awake,
+                                                .deviations = 2,
+                                                .split = true,
+                                                .filled = 29},
+    [WORDS_a_sender_at_a_core_that_never_lived_is_woken] =
         {.nodes = 3,
          .node = {receiver_that_ends, sender_to_the_dead, told_node},
          .check = told_and_awake,
@@ -545,7 +546,7 @@ static const struct plan plans[UDN_SCENARIOS] = {
          .split = true,
          .filled = 29,
          .lifeless = true},
-    [UDN_a_sender_that_is_not_known_yet_is_woken] =
+    [WORDS_a_sender_that_is_not_known_yet_is_woken] =
         {.nodes = 3,
          .node = {receiver_that_ends, sender_to_the_dead,
                   node_told_of_an_end_and_a_beginning},
@@ -554,7 +555,7 @@ static const struct plan plans[UDN_SCENARIOS] = {
          .split = true,
          .filled = 29,
          .stranger = true},
-    [UDN_a_range_of_an_incarnation_never_named_is_padded] =
+    [WORDS_a_range_of_an_incarnation_never_named_is_padded] =
         {.nodes = 3,
          .node = {receiver_of_the_next_but_one,
                   successor_ends_with_a_reservation, sender_2},
@@ -562,21 +563,21 @@ static const struct plan plans[UDN_SCENARIOS] = {
          .deviations = 2,
          .messages = 1,
          .expected = 1},
-    [UDN_incarnations_do_not_mix] = {.nodes = 2,
-                                     .node = {receiver_of_a_successor,
-                                              comes_back},
-                                     .check = all_received,
-                                     .deviations = 2,
-                                     .expected = 1},
+    [WORDS_incarnations_do_not_mix] = {.nodes = 2,
+                                       .node = {receiver_of_a_successor,
+                                                comes_back},
+                                       .check = all_received,
+                                       .deviations = 2,
+                                       .expected = 1},
 };
 
-const char *const udn_scenario_names[UDN_SCENARIOS] = {
-#define X(name) [UDN_##name] = #name,
-    UDN_SCENARIO_MAP(X)
+const char *const words_scenario_names[WORDS_SCENARIOS] = {
+#define X(name) [WORDS_##name] = #name,
+    WORDS_SCENARIO_MAP(X)
 #undef X
 };
 
-static struct qn_explore_opts begin(enum udn_scenario s,
+static struct qn_explore_opts begin(enum words_scenario s,
                                     enum qn_explore_memory memory)
 {
     const struct plan *p = &plans[s];
@@ -595,8 +596,8 @@ static struct qn_explore_opts begin(enum udn_scenario s,
         .kills = p->kills};
 }
 
-bool udn_explore(enum udn_scenario s, enum qn_explore_memory memory, int more,
-                 struct qn_explored *out)
+bool words_explore(enum words_scenario s, enum qn_explore_memory memory,
+                   int more, struct qn_explored *out)
 {
     struct qn_explore_opts o = begin(s, memory);
     o.deviations = (uint32_t)QN_MAX((int)o.deviations + more, 1);
@@ -605,8 +606,8 @@ bool udn_explore(enum udn_scenario s, enum qn_explore_memory memory, int more,
     return clean;
 }
 
-bool udn_replay(enum udn_scenario s, enum qn_explore_memory memory,
-                const char *choices, struct qn_explored *out)
+bool words_replay(enum words_scenario s, enum qn_explore_memory memory,
+                  const char *choices, struct qn_explored *out)
 {
     const struct qn_explore_opts o = begin(s, memory);
     bool clean = qn_explore_replay(&o, choices, out);

@@ -1,10 +1,10 @@
-#ifndef QN_TESTS_SIM_UDN_WORLD_H
-#define QN_TESTS_SIM_UDN_WORLD_H
+#ifndef QN_TESTS_SIM_WORDS_SCENARIOS_H
+#define QN_TESTS_SIM_WORDS_SCENARIOS_H
 
 /**
- * Scenarios on a device of words for the schedule explorer: test_udn_explore.c
- * runs them as they are and with the defects of transports/udn/udn_mutant.h,
- * test_udn_orders.c with weaker memory orders.
+ * Scenarios on a device of words for the schedule explorer:
+ * test_words_explore.c runs them as they are and with the defects of
+ * core/words/words_mutant.h, test_words_orders.c with weaker memory orders.
  *
  * A node that ends in the middle of a send says so in `ended`, its last access;
  * a node that loads that is told of the end. A node that the explorer kills is
@@ -15,10 +15,10 @@
 #include <stdint.h>
 
 #include "core/sim/explore/explore.h"
-#include "transports/udn/udn_internal.h"
+#include "core/words/words_internal.h"
 
-/* Deviations in TSO and kills of each are in udn_world.c. */
-#define UDN_SCENARIO_MAP(X)                                                    \
+/* Deviations in TSO and kills of each are in words_scenarios.c. */
+#define WORDS_SCENARIO_MAP(X)                                                  \
     X(a_message_is_whole)                                                      \
     X(senders_do_not_interleave)                                               \
     X(a_sender_without_room_is_woken)                                          \
@@ -34,22 +34,22 @@
     X(incarnations_do_not_mix)                                                 \
     X(a_range_of_an_incarnation_never_named_is_padded)
 
-enum udn_scenario {
-#define X(name) UDN_##name,
-    UDN_SCENARIO_MAP(X)
+enum words_scenario {
+#define X(name) WORDS_##name,
+    WORDS_SCENARIO_MAP(X)
 #undef X
-        UDN_SCENARIOS
+        WORDS_SCENARIOS
 };
 
-extern const char *const udn_scenario_names[UDN_SCENARIOS];
+extern const char *const words_scenario_names[WORDS_SCENARIOS];
 
 /** Explore one scenario. `more`: deviations beyond the usual number.
  *  @return true: clean. *out filled. */
-bool udn_explore(enum udn_scenario s, enum qn_explore_memory memory, int more,
-                 struct qn_explored *out);
+bool words_explore(enum words_scenario s, enum qn_explore_memory memory,
+                   int more, struct qn_explored *out);
 
 /** One run of it with the given choices. */
-bool udn_replay(enum udn_scenario s, enum qn_explore_memory memory,
-                const char *choices, struct qn_explored *out);
+bool words_replay(enum words_scenario s, enum qn_explore_memory memory,
+                  const char *choices, struct qn_explored *out);
 
 #endif

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "core/base/bits.h"
+#include "core/words/words_internal.h"
 #include "tests/support/test.h"
-#include "transports/udn/udn_internal.h"
 
 #define NODES 4u
 
@@ -92,9 +92,9 @@ static inline int receive_run(struct words_world *w, qn_node_t node,
     return rc;
 }
 
-static inline struct qn_udn_port *port_of(struct words_world *w, qn_node_t i)
+static inline struct qn_words_port *port_of(struct words_world *w, qn_node_t i)
 {
-    return qn_udn_port_of(w->node[i]);
+    return qn_words_port_of(w->node[i]);
 }
 
 /** A sender that has ended, or was stopped, behind its reservation. */
@@ -102,9 +102,9 @@ static inline uint32_t only_reserve(struct words_world *w, qn_node_t from,
                                     qn_node_t to, uint32_t queue, uint32_t n)
 {
     uint32_t position = 0;
-    cr_assert_eq(qn_udn_reserve(port_of(w, from),
-                                (struct qn_words_target){to, queue}, n,
-                                &position),
+    cr_assert_eq(qn_words_reserve(port_of(w, from),
+                                  (struct qn_words_target){to, queue}, n,
+                                  &position),
                  QN_OK);
     return position;
 }

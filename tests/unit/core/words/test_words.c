@@ -2,7 +2,7 @@
  * Words between nodes that are all well, in one thread: order, room, the two
  * kinds of device, what is refused, and what is damaged.
  */
-#include "tests/unit/transports/udn/words_world.h"
+#include "tests/unit/core/words/words_world.h"
 
 static struct words_world w;
 
@@ -218,7 +218,7 @@ SHARED_TEST(a_header_that_cannot_be_ends_the_receiver)
     };
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(bad); i++) {
         uint64_t word;
-        struct qn_udn_port *p = port_of(&w, 0);
+        struct qn_words_port *p = port_of(&w, 0);
         qn_store(&p->own->slot[0][0].header, bad[i], QN_RELAXED);
         cr_assert_eq(qn_words_try_receive(w.node[0], 0, &word, 1), QN_ECORRUPT,
                      "%u", i);

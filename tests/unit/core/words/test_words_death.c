@@ -2,7 +2,7 @@
  * Death on a device of words: what a sender had reserved, what it had sent, its
  * successor, and senders that wait at a dead core.
  */
-#include "tests/unit/transports/udn/words_world.h"
+#include "tests/unit/core/words/words_world.h"
 
 static struct words_world w;
 
@@ -16,7 +16,7 @@ static void fini(void)
     world_free(&w);
 }
 
-#define DEATH_TEST(name) Test(udn_death, name, .init = init, .fini = fini)
+#define DEATH_TEST(name) Test(words_death, name, .init = init, .fini = fini)
 
 static void tell_all(qn_node_t dead)
 {
@@ -59,8 +59,8 @@ DEATH_TEST(a_sender_that_was_only_stopped_loses_nothing)
     cr_assert_eq(send_run(&w, 2, 0, 0, 70, 1), QN_OK);
     qn_device_down(w.node[0], 3);
     cr_assert_eq(receive_run(&w, 0, 0, 50, 2), QN_EAGAIN);
-    qn_udn_publish(port_of(&w, 1), (struct qn_words_target){0, 0}, at, words,
-                   2);
+    qn_words_publish(port_of(&w, 1), (struct qn_words_target){0, 0}, at, words,
+                     2);
     cr_assert_eq(receive_run(&w, 0, 0, 50, 2), QN_OK);
     cr_assert_eq(receive_run(&w, 0, 0, 70, 1), QN_OK);
 }
@@ -72,11 +72,11 @@ DEATH_TEST(the_intent_of_a_dead_sender_is_not_followed)
     const uint64_t words[2] = {50, 51};
     const struct qn_words_target to = {0, 0};
     uint32_t at = only_reserve(&w, 1, 0, 0, 2);
-    qn_store(&port_of(&w, 2)->own->intent, qn_udn_intent(to, at, w.inc[2]),
+    qn_store(&port_of(&w, 2)->own->intent, qn_words_intent(to, at, w.inc[2]),
              QN_RELAXED);
     tell_all(2);
     cr_assert_eq(receive_run(&w, 0, 0, 50, 2), QN_EAGAIN);
-    qn_udn_publish(port_of(&w, 1), to, at, words, 2);
+    qn_words_publish(port_of(&w, 1), to, at, words, 2);
     cr_assert_eq(receive_run(&w, 0, 0, 50, 2), QN_OK);
     cr_assert_eq(port_of(&w, 0)->padded, 0);
 }
@@ -87,7 +87,7 @@ DEATH_TEST(a_living_senders_intent_delays_the_repair)
 {
     const struct qn_words_target to = {0, 0};
     uint32_t at = only_reserve(&w, 1, 0, 0, 2);
-    qn_store(&port_of(&w, 2)->own->intent, qn_udn_intent(to, at, w.inc[2]),
+    qn_store(&port_of(&w, 2)->own->intent, qn_words_intent(to, at, w.inc[2]),
              QN_RELAXED);
     tell_all(1);
     cr_assert_eq(receive_run(&w, 0, 0, 70, 3), QN_EAGAIN);
@@ -108,7 +108,7 @@ DEATH_TEST(ranges_of_dead_and_living_senders_alternate)
     tell_all(3);
     cr_assert_eq(receive_run(&w, 0, 0, 50, 3), QN_EAGAIN);
     cr_assert_eq(port_of(&w, 0)->padded, 4);
-    qn_udn_publish(port_of(&w, 2), to, at, words, 3);
+    qn_words_publish(port_of(&w, 2), to, at, words, 3);
     cr_assert_eq(receive_run(&w, 0, 0, 50, 3), QN_OK);
     cr_assert(qn_words_empty(w.node[0], 0));
     cr_assert_eq(port_of(&w, 0)->padded, 6);
@@ -151,8 +151,8 @@ DEATH_TEST(a_late_down_leaves_the_successors_reservation_alone)
     tell_all(1);
     cr_assert_eq(receive_run(&w, 0, 0, 50, 2), QN_EAGAIN);
     cr_assert_eq(port_of(&w, 0)->padded, 0);
-    qn_udn_publish(port_of(&w, 1), (struct qn_words_target){0, 0}, at, words,
-                   2);
+    qn_words_publish(port_of(&w, 1), (struct qn_words_target){0, 0}, at, words,
+                     2);
     qn_device_up(w.node[0], 1, w.inc[1]);
     cr_assert_eq(receive_run(&w, 0, 0, 50, 2), QN_OK);
 }
@@ -193,7 +193,7 @@ DEATH_TEST(an_end_clears_the_intent_of_an_earlier_incarnation)
     only_reserve(&w, 1, 0, 0, 5);
     qn_device_up(w.node[0], 1, w.inc[1] + 1);
     qn_store(&port_of(&w, 1)->own->intent,
-             qn_udn_intent((struct qn_words_target){0, 0}, 0, w.inc[1]),
+             qn_words_intent((struct qn_words_target){0, 0}, 0, w.inc[1]),
              QN_RELAXED);
     qn_device_down(w.node[0], 1);
     cr_assert(qn_words_empty(w.node[0], 0));
@@ -284,7 +284,7 @@ DEATH_TEST(a_stopped_sender_damages_nothing_of_the_next_incarnation)
     }
     cr_assert_eq(send_run(&w, 2, 0, 0, 70, 115), QN_OK);
     cr_assert_eq(receive_run(&w, 0, 0, 70, 115), QN_EAGAIN);
-    qn_udn_publish(port_of(&w, 1), to, at, words, 3);
+    qn_words_publish(port_of(&w, 1), to, at, words, 3);
     cr_assert_eq(receive_run(&w, 0, 0, 70, 115), QN_OK);
     cr_assert(qn_words_empty(w.node[0], 0));
 }

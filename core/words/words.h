@@ -1,5 +1,5 @@
-#ifndef QN_TRANSPORTS_UDN_WORDS_H
-#define QN_TRANSPORTS_UDN_WORDS_H
+#ifndef QN_WORDS_H
+#define QN_WORDS_H
 
 /**
  * Messages of words: the User Dynamic Network of TILE-Gx, emulated in memory

@@ -5,7 +5,7 @@
  * the state is never what node 1 has loaded.
  */
 #include "core/sim/machine.h"
-#include "tests/unit/transports/udn/words_world.h"
+#include "tests/unit/core/words/words_world.h"
 
 static struct {
     struct words_world words;
@@ -26,7 +26,7 @@ static void come_before(void)
 
 static void point(const struct qn_sim_access *a)
 {
-    const struct qn_udn_port *p = port_of(&world.words, 0);
+    const struct qn_words_port *p = port_of(&world.words, 0);
     if (a->kind == QN_SIM_RMW && a->at == &p->own->state &&
         world.came < world.before) {
         uint32_t self = qn_sim.self;
@@ -85,13 +85,13 @@ Test(words_tries, a_send_gives_up_after_64_others_came_before_it, .init = begin,
 {
     struct words_world *w = &world.words;
     uint64_t word = 0;
-    cr_assert_eq(sends_behind(QN_UDN_TRIES), QN_EAGAIN);
-    cr_assert_eq(QN_UDN_TRIES, 64); /* as docs/limits.md says */
+    cr_assert_eq(sends_behind(QN_WORDS_TRIES), QN_EAGAIN);
+    cr_assert_eq(QN_WORDS_TRIES, 64); /* as docs/limits.md says */
     cr_assert(qn_words_empty(w->node[0], 0));
     cr_assert_eq(qn_load(&port_of(w, 1)->own->intent, QN_RELAXED), 0,
                  "a range that was not reserved is still named");
 
-    cr_assert_eq(sends_behind(QN_UDN_TRIES - 1), QN_OK);
+    cr_assert_eq(sends_behind(QN_WORDS_TRIES - 1), QN_OK);
     cr_assert_eq(qn_words_try_receive(w->node[0], 0, &word, 1), QN_OK);
     cr_assert_eq(word, 42);
     cr_assert_eq(qn_words_room(w->node[2], other_queue), QN_WORDS_SHARED_MAX);

@@ -1,0 +1,50 @@
+#ifndef QN_WORDS_ATTACHMENT_H
+#define QN_WORDS_ATTACHMENT_H
+
+/**
+ * For a device that is one of words and has something of its own for each
+ * attachment: a transport whose queuepairs lie over words. Its type names these
+ * functions, or functions that call them; all of words.h works on it.
+ *
+ * Beside words it may take whole messages, of which it is told the sender.
+ *
+ * Threads: as in words.h.
+ */
+
+#include "core/words/words.h"
+
+/* Members of a device's type: those of qn_words_shared. */
+size_t qn_words_bytes(const struct qn_device_opts *o);
+void qn_words_format(void *memory, const struct qn_device_opts *o);
+void qn_words_detach(struct qn_device *d);
+void qn_words_down(struct qn_device *d, qn_node_t node);
+void qn_words_up(struct qn_device *d, qn_node_t node, uint64_t inc);
+
+/** Attach to a shared device as one of `type`, with so many bytes behind the
+ *  attachment, zeroed.
+ *  @return as attach of core/device.h. */
+int qn_words_attach(struct qn_device **out,
+                    const struct qn_device_attach_opts *o,
+                    const struct qn_device_type *type, size_t behind);
+
+/** The bytes behind an attachment, on a cache line. */
+void *qn_words_behind(struct qn_device *d);
+
+/** Take the next whole message of an own queue. words [QN_WORDS_SHARED_MAX].
+ *  @return false: there is none. */
+bool qn_words_take_message(struct qn_device *d, uint32_t queue, uint64_t *words,
+                           uint32_t *n, qn_node_t *sender);
+
+/** Behind a receive that found nothing: is there a reservation all the same? */
+bool qn_words_held_up(const struct qn_device *d, uint32_t queue);
+
+/** Does the device say that a node's incarnation has ended? */
+bool qn_words_ended(const struct qn_device *d, qn_node_t node);
+
+/** Is that the incarnation of a node that was named last, and not ended? */
+bool qn_words_living(const struct qn_device *d, qn_node_t node, uint64_t inc);
+
+/** Was damage found in the device? It ends the attachment. */
+bool qn_words_corrupt(const struct qn_device *d);
+
+#endif
