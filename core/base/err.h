@@ -30,6 +30,7 @@
     X(EMSGSIZE, -EMSGSIZE, "message too long")                                 \
     X(ERANGE, -ERANGE, "out of range")                                         \
     X(EDQUOT, -EDQUOT, "more than is allowed")                                 \
+    X(EDEADLK, -EDEADLK, "would wait for itself")                              \
     X(ENOTLEADER, -10001, "this node is not the leader")                       \
     X(EPEERDEAD, -10002, "the peer has ended")                                 \
     X(ECORRUPT, -10003, "damaged or malformed data")                           \

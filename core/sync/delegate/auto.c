@@ -1,0 +1,235 @@
+/*
+ * An object that changes its backend while it is used.
+ *
+ *     word    {changes, backend}: the backend that runs operations
+ *     parts   lock, cc_synch and, with more than one domain, h_synch: whole
+ *             objects of their own
+ *
+ * A client asks the backend that the word names. The word is written by the
+ * executor of that backend only, at the end of a batch and before it hands its
+ * exclusion over. Each executor loads the word once it has its own exclusion.
+ * If the word names another backend the executor runs nothing: it answers
+ * "elsewhere" to its batch and hands over, and these clients look at the word
+ * again.
+ *
+ * So at most one backend runs operations. Executors of one backend come one
+ * after the other, so those behind the one that changed the word see at least
+ * that change. A backend that was left runs operations again only after the
+ * executor of the one in use has written its name; the operations of that one
+ * happen before the store, and the store before the load that finds the name.
+ * Nothing is quiesced, and no client sleeps at a backend that was left: an
+ * executor tells each one that waits there.
+ *
+ * What executors see is kept by each client for itself, until it has a window
+ * (auto_rule.h): a word that all write would cost what a lock costs. The rule's
+ * state is touched only by the executor of the backend in use, as the data.
+ */
+#include <assert.h>
+
+#include "core/base/bits.h"
+#include "core/base/mark.h"
+#include "core/sync/delegate/auto_rule.h"
+#include "core/sync/delegate/backend.h"
+#include "core/sync/delegate/backends.h"
+
+struct qn_auto {
+    /* changes << 32 | backend. The executor of the backend that it names. */
+    alignas(QN_CACHELINE) qn_a64 word;
+    /* Plain, in the exclusion of that backend. */
+    alignas(QN_CACHELINE) struct qn_auto_state rule;
+    uint32_t served; /* since the last change; with change_every */
+};
+
+static uint32_t named(uint64_t word)
+{
+    return (uint32_t)word;
+}
+
+static const struct qn_delegate_type *type_of(uint32_t part)
+{
+    static const struct qn_delegate_type *const type[] = {
+        [QN_AUTO_LOCK] = &qn_delegate_under_lock,
+        [QN_AUTO_CC_SYNCH] = &qn_delegate_cc_synch,
+        [QN_AUTO_H_SYNCH] = &qn_delegate_h_synch,
+    };
+    static_assert(QN_ARRAY_COUNT(type) == QN_DELEGATE_PARTS, "one each");
+    return type[part];
+}
+
+static uint32_t parts_of(const struct qn_delegate_opts *o)
+{
+    return o->domains > 1 ? 3 : 2;
+}
+
+static struct qn_delegate_opts part_opts(const struct qn_delegate_opts *o,
+                                         uint32_t part)
+{
+    struct qn_delegate_opts p = *o;
+    p.type = type_of(part);
+    p.lock = NULL;
+    return p;
+}
+
+/* Where part `part` begins; behind the last: the size of all. */
+static size_t part_at(const struct qn_delegate_opts *o, uint32_t part)
+{
+    size_t at = sizeof(struct qn_auto);
+    for (uint32_t i = 0; i < part; i++) {
+        const struct qn_delegate_opts p = part_opts(o, i);
+        at += qn_delegate_bytes(&p);
+    }
+    return at;
+}
+
+static size_t bytes(const struct qn_delegate_opts *o)
+{
+    return part_at(o, parts_of(o));
+}
+
+static int format(void *memory, const struct qn_delegate_opts *o)
+{
+    int r = QN_OK;
+    for (uint32_t i = 0; r == QN_OK && i < parts_of(o); i++) {
+        const struct qn_delegate_opts p = part_opts(o, i);
+        r = qn_delegate_format((char *)memory + part_at(o, i), &p);
+    }
+    return r;
+}
+
+static int open(struct qn_backend *b)
+{
+    int r = QN_OK;
+    for (uint32_t i = 0; r == QN_OK && i < parts_of(&b->o); i++) {
+        struct qn_backend *part = b + 1 + i;
+        r = qn_backend_open(part, (char *)b->memory + part_at(&b->o, i), b->run,
+                            b->ctx);
+        part->chooser = b->memory;
+        part->index = i;
+        part->o.change_every = b->o.change_every;
+    }
+    return r;
+}
+
+static void leave_first(const struct qn_backend *b, struct qn_backend_client *c,
+                        uint32_t parts)
+{
+    for (uint32_t i = 1; i <= parts; i++) {
+        b[i].type->leave(b + i, c + i);
+    }
+}
+
+static int join(const struct qn_backend *b, struct qn_backend_client *c,
+                const struct qn_delegate_join_opts *o)
+{
+    for (uint32_t i = 0; i < parts_of(&b->o); i++) {
+        int r = b[1 + i].type->join(b + 1 + i, c + 1 + i, o);
+        if (r != QN_OK) {
+            leave_first(b, c, i);
+            return r;
+        }
+    }
+    return QN_OK;
+}
+
+static void leave(const struct qn_backend *b, struct qn_backend_client *c)
+{
+    leave_first(b, c, parts_of(&b->o));
+}
+
+static uint64_t call(const struct qn_backend *b, struct qn_backend_client *c,
+                     uint32_t op, uint64_t arg)
+{
+    const struct qn_auto *a = b->memory;
+    for (;;) {
+        /* relaxed: a wrong guess is answered "elsewhere" by an executor that
+         * has seen a newer word, and the answer makes that visible here. */
+        const uint32_t i = 1 + named(qn_load(&a->word, QN_RELAXED));
+        const uint64_t result = b[i].type->call(b + i, c + i, op, arg);
+        if (result != QN_DELEGATE_ELSEWHERE) {
+            return result;
+        }
+        c->stats.elsewhere++;
+    }
+}
+
+static void stats(const struct qn_backend *b, const struct qn_backend_client *c,
+                  struct qn_delegate_stats *out)
+{
+    for (uint32_t i = 1; i <= parts_of(&b->o); i++) {
+        qn_backend_stats(b + i, c + i, out);
+    }
+}
+
+bool qn_auto_names(const struct qn_backend *b, struct qn_backend_client *c)
+{
+    /* acquire -> release in `change`: what the executors of other backends
+     * have done. */
+    const uint64_t word = qn_load(&b->chooser->word, QN_ACQUIRE);
+    if (c->word != word) {
+        c->word = word;
+        c->window = (struct qn_auto_window){0};
+    }
+    return named(word) == b->index;
+}
+
+static void change(struct qn_auto *a, struct qn_backend_client *c, uint32_t to)
+{
+    const uint64_t next = ((c->word >> 32) + 1) << 32 | to;
+    c->stats.changes++;
+    /* release -> acquire in qn_auto_names. */
+    qn_store(&a->word, next, QN_RELEASE);
+}
+
+/* For tests: the next backend in turn. */
+static uint32_t in_turn(struct qn_auto *a, const struct qn_backend *b,
+                        uint32_t served)
+{
+    qn_touch_out(&a->served, sizeof a->served);
+    a->served += served;
+    if (a->served < b->o.change_every) {
+        return b->index;
+    }
+    a->served = 0;
+    return (b->index + 1) % parts_of(&b->o);
+}
+
+static uint32_t by_rule(struct qn_auto *a, const struct qn_backend *b,
+                        struct qn_backend_client *c)
+{
+    qn_touch_out(&a->rule, sizeof a->rule);
+    const uint32_t to =
+        qn_auto_rule(parts_of(&b->o), b->index, &c->window, &a->rule);
+    c->window = (struct qn_auto_window){0};
+    return to;
+}
+
+void qn_auto_end(const struct qn_backend *b, struct qn_backend_client *c,
+                 uint32_t served, uint32_t waited)
+{
+    struct qn_auto *a = b->chooser;
+    uint32_t to = b->index;
+    c->window.operations += served;
+    c->window.batches++;
+    c->window.waited += waited;
+    if (b->o.change_every != 0) {
+        to = in_turn(a, b, served);
+    } else if (c->window.operations >= QN_AUTO_WINDOW) {
+        to = by_rule(a, b, c);
+    }
+    if (to != b->index) {
+        change(a, c, to);
+    }
+}
+
+const struct qn_delegate_type qn_delegate_auto = {
+    .name = "auto",
+    .lock = "ttas",
+    .domains = true,
+    .bytes = bytes,
+    .format = format,
+    .open = open,
+    .join = join,
+    .leave = leave,
+    .call = call,
+    .stats = stats,
+};

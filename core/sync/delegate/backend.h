@@ -1,0 +1,80 @@
+#ifndef QN_SYNC_DELEGATE_BACKEND_H
+#define QN_SYNC_DELEGATE_BACKEND_H
+
+/**
+ * How a backend runs operations. Inside of the folder only.
+ *
+ * An *executor* is a thread that has the exclusion of its backend: it holds the
+ * lock, or is the combiner, or the server. It does, and nothing else runs an
+ * operation:
+ *
+ *     bool begun = qn_backend_begin(b, c);        once, in its exclusion
+ *     answer = qn_backend_execute(b, begun, op, arg);      for each request
+ *     qn_backend_end(b, c, begun, served, waited); before it hands over
+ *
+ * For an object with one backend these are a call of the function. Where `auto`
+ * chooses, `begin` looks whether the object's word names this backend, and if
+ * not each request is answered QN_DELEGATE_ELSEWHERE; `end` may choose another
+ * (auto.h). A batch that has not begun is short: it only sends clients away.
+ */
+
+#include "core/base/assert.h"
+#include "core/sync/delegate/delegate.h"
+
+/* The top bit: the operation was not run; ask the backend that is chosen. */
+#define QN_DELEGATE_ELSEWHERE (UINT64_C(1) << 63)
+
+/** As qn_delegate_open, for a part of an object. */
+int qn_backend_open(struct qn_backend *b, void *memory, qn_delegate_fn *run,
+                    void *ctx);
+
+/** Add what the client has done at this backend. */
+void qn_backend_stats(const struct qn_backend *b,
+                      const struct qn_backend_client *c,
+                      struct qn_delegate_stats *out);
+
+/* auto.c */
+bool qn_auto_names(const struct qn_backend *b, struct qn_backend_client *c);
+void qn_auto_end(const struct qn_backend *b, struct qn_backend_client *c,
+                 uint32_t served, uint32_t waited);
+
+/** A batch begins. @return does this backend run operations? */
+static inline bool qn_backend_begin(const struct qn_backend *b,
+                                    struct qn_backend_client *c)
+{
+    return b->chooser == NULL || qn_auto_names(b, c);
+}
+
+/** Run one operation. @return its result, or QN_DELEGATE_ELSEWHERE. */
+static inline uint64_t qn_backend_execute(const struct qn_backend *b,
+                                          bool begun, uint32_t op, uint64_t arg)
+{
+    if (!begun) {
+        return QN_DELEGATE_ELSEWHERE;
+    }
+    QN_DASSERT(op < QN_DELEGATE_OPS);
+    return b->run(b->ctx, op, arg) & QN_DELEGATE_VALUE;
+}
+
+/**
+ * The batch ends; the exclusion has not been handed over yet.
+ *
+ * @param served  Operations in it.
+ * @param waited  Clients that were seen to wait: those served for others, or
+ *                failed attempts to get the exclusion.
+ */
+static inline void qn_backend_end(const struct qn_backend *b,
+                                  struct qn_backend_client *c, bool begun,
+                                  uint32_t served, uint32_t waited)
+{
+    if (!begun) {
+        return;
+    }
+    c->stats.batches++;
+    c->stats.served += served;
+    if (b->chooser != NULL) {
+        qn_auto_end(b, c, served, waited);
+    }
+}
+
+#endif

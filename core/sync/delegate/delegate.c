@@ -1,0 +1,183 @@
+/*
+ * Objects by the name of their backend.
+ *
+ * The memory of an object begins with a head that says what the object is, so
+ * that a process which only has the memory can open it: names of the backend
+ * and of the lock, since processes may number them differently, and sizes.
+ * Only `format` writes it; each handle has a copy. Behind it lies what the
+ * backend needs.
+ */
+#include <assert.h>
+
+#include "core/sync/delegate/delegate.h"
+
+#include <string.h>
+
+#include "core/sync/clients.h"
+#include "core/sync/delegate/backend.h"
+#include "core/sync/delegate/backends.h"
+
+#define NAME_BYTES 16u
+
+struct head {
+    alignas(QN_CACHELINE) char type[NAME_BYTES]; /* zero at the end */
+    char lock[NAME_BYTES];
+    uint32_t clients, batch, domains, change_every;
+};
+
+static_assert(sizeof(struct head) == QN_CACHELINE, "in front of the backend's");
+
+const struct qn_delegate_type *const qn_delegate_types[] = {
+    &qn_delegate_under_lock,
+    &qn_delegate_cc_synch,
+    &qn_delegate_h_synch,
+    &qn_delegate_auto,
+    NULL,
+};
+
+const struct qn_delegate_type *qn_delegate_find(const char *name)
+{
+    for (uint32_t i = 0; qn_delegate_types[i] != NULL; i++) {
+        if (strcmp(qn_delegate_types[i]->name, name) == 0) {
+            return qn_delegate_types[i];
+        }
+    }
+    return NULL;
+}
+
+/* The options with a value for each that may be left out. @return are they in
+ * range? */
+static bool complete(const struct qn_delegate_opts *o,
+                     struct qn_delegate_opts *out)
+{
+    *out = *o;
+    out->batch = o->batch != 0 ? o->batch : QN_DELEGATE_BATCH;
+    if (o->type == NULL || o->clients < 1 || o->clients > QN_SYNC_CLIENTS_MAX ||
+        o->domains > QN_DELEGATE_DOMAINS) {
+        return false;
+    }
+    out->domains = o->type->domains && o->domains != 0 ? o->domains : 1;
+    if (o->type->lock == NULL) {
+        out->lock = NULL;
+    } else if (o->lock == NULL) {
+        out->lock = qn_lock_find(o->type->lock);
+    }
+    return true;
+}
+
+static size_t round_to_line(size_t bytes)
+{
+    return (bytes + QN_CACHELINE - 1) / QN_CACHELINE * QN_CACHELINE;
+}
+
+size_t qn_delegate_bytes(const struct qn_delegate_opts *o)
+{
+    struct qn_delegate_opts all;
+    size_t bytes = complete(o, &all) ? all.type->bytes(&all) : 0;
+    return bytes != 0 ? sizeof(struct head) + round_to_line(bytes) : 0;
+}
+
+static void *behind(void *memory)
+{
+    return (char *)memory + sizeof(struct head);
+}
+
+int qn_delegate_format(void *memory, const struct qn_delegate_opts *o)
+{
+    struct qn_delegate_opts all;
+    if (qn_delegate_bytes(o) == 0) {
+        return QN_EINVAL;
+    }
+    (void)complete(o, &all);
+    struct head head = {.clients = all.clients,
+                        .batch = all.batch,
+                        .domains = all.domains,
+                        .change_every = all.change_every};
+    QN_ASSERT(strlen(all.type->name) < NAME_BYTES);
+    strcpy(head.type, all.type->name);
+    if (all.lock != NULL) {
+        QN_ASSERT(strlen(all.lock->name) < NAME_BYTES);
+        strcpy(head.lock, all.lock->name);
+    }
+    /* Published by the caller, as all that `format` writes. */
+    qn_copy_out(memory, &head, sizeof head);
+    return all.type->format(behind(memory), &all);
+}
+
+int qn_backend_open(struct qn_backend *b, void *memory, qn_delegate_fn *run,
+                    void *ctx)
+{
+    struct head head;
+    qn_copy_in(&head, memory, sizeof head);
+    head.type[NAME_BYTES - 1] = head.lock[NAME_BYTES - 1] = '\0';
+    const struct qn_delegate_opts o = {.type = qn_delegate_find(head.type),
+                                       .clients = head.clients,
+                                       .batch = head.batch,
+                                       .domains = head.domains,
+                                       .lock = qn_lock_find(head.lock),
+                                       .change_every = head.change_every};
+    if (o.type == NULL || (o.type->lock != NULL && o.lock == NULL) ||
+        qn_delegate_bytes(&o) == 0) {
+        return QN_EINVAL;
+    }
+    *b = (struct qn_backend){.type = o.type,
+                             .o = o,
+                             .memory = behind(memory),
+                             .run = run,
+                             .ctx = ctx};
+    return o.type->open != NULL ? o.type->open(b) : QN_OK;
+}
+
+int qn_delegate_open(struct qn_delegate *d, void *memory, qn_delegate_fn *run,
+                     void *ctx)
+{
+    *d = (struct qn_delegate){0};
+    return qn_backend_open(&d->at[0], memory, run, ctx);
+}
+
+int qn_delegate_join(const struct qn_delegate *d, struct qn_delegate_client *c,
+                     const struct qn_delegate_join_opts *o)
+{
+    const struct qn_delegate_join_opts none = {0};
+    const struct qn_delegate_join_opts *how = o != NULL ? o : &none;
+    if (d->at[0].type->domains && how->domain >= d->at[0].o.domains) {
+        return QN_EINVAL;
+    }
+    *c = (struct qn_delegate_client){0};
+    return d->at[0].type->join(&d->at[0], &c->at[0], how);
+}
+
+void qn_delegate_leave(const struct qn_delegate *d,
+                       struct qn_delegate_client *c)
+{
+    QN_ASSERT(!c->inside);
+    d->at[0].type->leave(&d->at[0], &c->at[0]);
+}
+
+void qn_backend_stats(const struct qn_backend *b,
+                      const struct qn_backend_client *c,
+                      struct qn_delegate_stats *out)
+{
+    const struct qn_delegate_stats *s = &c->stats;
+    out->operations += s->operations;
+    out->batches += s->batches;
+    out->served += s->served;
+    out->cas += s->cas;
+    out->cas_failed += s->cas_failed;
+    out->elsewhere += s->elsewhere;
+    out->changes += s->changes;
+    out->waits.parks += s->waits.parks;
+    out->waits.wakes += s->waits.wakes;
+    out->waits.yields += s->waits.yields;
+    if (b->type->stats != NULL) {
+        b->type->stats(b, c, out);
+    }
+}
+
+struct qn_delegate_stats qn_delegate_stats_of(
+    const struct qn_delegate *d, const struct qn_delegate_client *c)
+{
+    struct qn_delegate_stats s = {0};
+    qn_backend_stats(&d->at[0], &c->at[0], &s);
+    return s;
+}
