@@ -20,6 +20,10 @@ qn_subcommand_fn qn_bench_reduce;      /* bcast/bcast_command.c */
 qn_subcommand_fn qn_bench_barrier;     /* bcast/bcast_command.c */
 qn_subcommand_fn qn_bench_allreduce;   /* bcast/bcast_command.c */
 qn_subcommand_fn qn_bench_2pc;         /* bcast/bcast_command.c */
+qn_subcommand_fn qn_bench_lock;        /* sync/sync_bench.c */
+qn_subcommand_fn qn_bench_delegate;    /* sync/sync_bench.c */
+qn_subcommand_fn qn_bench_queue;       /* sync/sync_bench.c */
+qn_subcommand_fn qn_bench_stack;       /* sync/sync_bench.c */
 qn_subcommand_fn qn_bench_commit;      /* commit/commit_bench.c */
 qn_subcommand_fn qn_bench_feed;        /* commit/feed_bench.c */
 qn_subcommand_fn qn_bench_collectives; /* collective/collective_command.c */
