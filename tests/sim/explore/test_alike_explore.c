@@ -26,11 +26,13 @@
 #include "tests/support/test.h"
 #include "transports/ump/ump.h"
 
-#define NODES      3u
-#define OPERATIONS 2u /* at most */
-#define CELLS      16u
-#define UNWRITTEN  UINT64_C(77)
-#define ROUNDS     200u /* in which the living come to an end */
+#define NODES       3u
+#define OPERATIONS  2u /* at most */
+#define CELLS       16u
+#define UNWRITTEN   UINT64_C(77)
+#define ROUNDS      200u /* in which the living come to an end */
+/* Bytes. An end has room for two messages, which each run clears. */
+#define MESSAGE_MAX 512u
 
 struct node {
     struct qn_doorbell_line line;
@@ -63,6 +65,7 @@ static void open_pair(qn_node_t a, qn_node_t b)
         const struct qn_qp_opts o = {.tx = world.lane[self][peer],
                                      .rx = world.lane[peer][self],
                                      .cells = CELLS,
+                                     .msg_max = MESSAGE_MAX,
                                      .self = self,
                                      .peer = peer,
                                      .self_inc = 10 + self,
