@@ -31,6 +31,7 @@
 #include "core/sync/delegate/auto_rule.h"
 #include "core/sync/delegate/backend.h"
 #include "core/sync/delegate/backends.h"
+#include "core/sync/delegate/delegate_mutant.h"
 
 struct qn_auto {
     /* changes << 32 | backend. The executor of the backend that it names. */
@@ -139,7 +140,12 @@ static void leave(const struct qn_backend *b, struct qn_backend_client *c)
 static uint64_t call(const struct qn_backend *b, struct qn_backend_client *c,
                      uint32_t op, uint64_t arg)
 {
-    const struct qn_auto *a = b->memory;
+    struct qn_auto *a = b->memory;
+    if (QN_DELEGATE_MUTANT(FROM_OUTSIDE)) {
+        const uint64_t word = qn_load(&a->word, QN_ACQUIRE);
+        qn_store(&a->word, (word + (UINT64_C(1) << 32)) ^ QN_AUTO_CC_SYNCH,
+                 QN_RELEASE);
+    }
     for (;;) {
         /* relaxed: a wrong guess is answered "elsewhere" by an executor that
          * has seen a newer word, and the answer makes that visible here. */
@@ -169,7 +175,7 @@ bool qn_auto_names(const struct qn_backend *b, struct qn_backend_client *c)
         c->word = word;
         c->window = (struct qn_auto_window){0};
     }
-    return named(word) == b->index;
+    return named(word) == b->index || QN_DELEGATE_MUTANT(BLIND);
 }
 
 static void change(struct qn_auto *a, struct qn_backend_client *c, uint32_t to)

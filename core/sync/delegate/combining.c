@@ -32,6 +32,7 @@
 #include "core/sync/delegate/combining.h"
 
 #include "core/sync/clients.h"
+#include "core/sync/delegate/delegate_mutant.h"
 
 enum {
     SERVED = QN_BATON_GO,
@@ -103,7 +104,8 @@ int qn_combining_join(const struct qn_backend *b, struct qn_backend_client *c)
 
 void qn_combining_leave(const struct qn_backend *b, struct qn_backend_client *c)
 {
-    qn_sync_leave(parts_of(b).place, c->place, c->node);
+    const uint32_t node = QN_DELEGATE_MUTANT(FIRST_NODE) ? c->place : c->node;
+    qn_sync_leave(parts_of(b).place, c->place, node);
 }
 
 bool qn_combining_enter(const struct qn_backend *b, struct qn_backend_client *c,
@@ -160,6 +162,12 @@ void qn_combining_run(const struct qn_backend *b, struct qn_backend_client *c,
     while ((next = qn_load(&m.node[at].next, QN_ACQUIRE)) != 0 &&
            others < b->o.batch) {
         serve(b, c, &m.node[at], begun);
+        if (QN_DELEGATE_MUTANT(LATE_LINK)) {
+            next = qn_load(&m.node[at].next, QN_ACQUIRE);
+            if (next == 0) {
+                return;
+            }
+        }
         at = next - 1;
         others++;
     }

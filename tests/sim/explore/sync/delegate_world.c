@@ -42,6 +42,13 @@ static struct qn_delegate_opts opts(void)
         .change_every = program.change_every};
 }
 
+static void join(uint32_t i)
+{
+    const struct qn_delegate_join_opts o = {
+        .domain = program.domains != 0 ? i % program.domains : 0};
+    QN_ASSERT(qn_delegate_join(&object, &client[i], &o) == QN_OK);
+}
+
 static void setup(void *ctx)
 {
     const struct qn_delegate_opts o = opts();
@@ -53,9 +60,7 @@ static void setup(void *ctx)
     QN_ASSERT(qn_delegate_format(memory, &o) == QN_OK);
     QN_ASSERT(qn_delegate_open(&object, memory, next, NULL) == QN_OK);
     for (uint32_t i = 0; i < program.clients; i++) {
-        const struct qn_delegate_join_opts join = {
-            .domain = program.domains != 0 ? i % program.domains : 0};
-        QN_ASSERT(qn_delegate_join(&object, &client[i], &join) == QN_OK);
+        join(i);
     }
 }
 
@@ -64,8 +69,9 @@ static void call_all(uint32_t i)
     uint64_t before = 0;
     for (uint32_t k = 0; k < program.calls; k++) {
         uint64_t was;
-        if (i == 0 && k > 0 && program.between != NULL) {
-            program.between(&object);
+        if (i == 0 && k > 0 && program.rejoin) {
+            qn_delegate_leave(&object, &client[i]);
+            join(i);
         }
         if (qn_delegate(&object, &client[i], 1, 1, &was) != QN_OK) {
             qn_sim_fail("a call was refused");

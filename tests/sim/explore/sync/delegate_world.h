@@ -18,9 +18,8 @@ struct delegate_program {
     uint32_t batch;        /* 0: the default */
     uint32_t domains;      /* 0: 1; client i is in domain i % domains */
     uint32_t change_every; /* of `auto` */
+    bool rejoin;           /* client 0 leaves and joins between its calls */
     uint32_t deviations;
-    /** Called by client 0 between its calls; or NULL. */
-    void (*between)(const struct qn_delegate *d);
 };
 
 /** @return no fault, and all schedules were run; *out says more. */
