@@ -15,8 +15,8 @@
 #include "tests/unit/core/sync/object/collection_kinds.h"
 
 #define THREADS 16u
-#define ROUNDS  10u  /* a thread leaves and joins again so often */
-#define PUTS    200u /* of a thread in a round; values it tries to put */
+#define ROUNDS  6u  /* a thread leaves and joins again so often */
+#define PUTS    60u /* of a thread in a round; values it tries to put */
 #define VALUES  (ROUNDS * PUTS)
 
 /* A value is its thread's number and its own, of 16 bits. */
