@@ -3,8 +3,9 @@
  *
  *     | head: bytes, head included | the caller's bytes ... |
  *
- * A block is given back by its address alone, so its head says how long it is.
- * The head's 16 bytes keep the alignment of the bytes behind it.
+ * A limit must know how long a block is that comes back by its address alone,
+ * so the block's head says it. The head's 16 bytes keep the alignment of the
+ * bytes behind it. Where the caller knows the length there is no head.
  */
 #include "core/base/alloc.h"
 
@@ -78,71 +79,42 @@ void qn_alloc_free_lines(const struct qn_alloc *a, void *p)
 
 /* ---- a limit ------------------------------------------------------------- */
 
-/* A new block: the hot path of a group, once or twice per command. */
-static void *take(struct qn_alloc_limit *l, size_t bytes)
-{
-    const size_t whole = sizeof(struct head) + bytes;
-    if (bytes > SIZE_MAX - sizeof(struct head) || whole > l->limit - l->used) {
-        l->refused++;
-        l->unmet++;
-        return NULL;
-    }
-    struct head *h = l->under->resize(l->under->ctx, NULL, whole);
-    if (h == NULL) {
-        l->unmet++;
-        return NULL;
-    }
-    h->bytes = whole;
-    l->blocks++;
-    l->used += whole;
-    l->most = QN_MAX(l->most, l->used);
-    return h + 1;
-}
-
-/* May `had` bytes become `bytes` behind a head, within the limit? */
-static bool fits(const struct qn_alloc_limit *l, size_t had, size_t bytes)
+static void *resize_known(struct qn_alloc_limit *l, void *p, size_t had,
+                          size_t bytes)
 {
     QN_ASSERT(had <= l->used);
-    size_t left = l->limit - (l->used - had);
-    return left >= sizeof(struct head) && bytes <= left - sizeof(struct head);
-}
-
-static void give(struct qn_alloc_limit *l, struct head *h)
-{
-    QN_ASSERT(l->blocks != 0);
-    QN_ASSERT(h->bytes <= l->used);
-    l->blocks--;
-    l->used -= h->bytes;
-    (void)l->under->resize(l->under->ctx, h, 0);
+    const size_t others = l->used - had;
+    if (bytes > l->limit - others) {
+        l->refused++;
+        return NULL;
+    }
+    void *to = qn_alloc_resize(l->under, p, had, bytes);
+    if (to == NULL && bytes != 0) {
+        return NULL;
+    }
+    l->blocks += (uint64_t)(p == NULL) - (uint64_t)(bytes == 0);
+    l->used = others + bytes;
+    l->most = QN_MAX(l->most, l->used);
+    return to;
 }
 
 static void *resize_limited(void *ctx, void *p, size_t bytes)
 {
     struct qn_alloc_limit *l = ctx;
-    if (p == NULL) {
-        return bytes != 0 ? take(l, bytes) : NULL;
-    }
-    struct head *old = (struct head *)p - 1;
-    const size_t had = old->bytes;
+    struct head *old = p != NULL ? (struct head *)p - 1 : NULL;
+    const size_t had = old != NULL ? old->bytes : 0;
     if (bytes == 0) {
-        give(l, old);
-        return NULL;
+        return old != NULL ? resize_known(l, old, had, 0) : NULL;
     }
-    if (!fits(l, had, bytes)) {
+    if (bytes > SIZE_MAX - sizeof *old) {
         l->refused++;
-        l->unmet++;
         return NULL;
     }
-    size_t whole = sizeof(struct head) + bytes;
-    struct head *h = l->under->resize(l->under->ctx, old, whole);
+    struct head *h = resize_known(l, old, had, sizeof *h + bytes);
     if (h == NULL) {
-        l->unmet++;
         return NULL;
     }
-    h->bytes = whole;
-    l->used = l->used - had + whole;
-    l->most = QN_MAX(l->most, l->used);
-    QN_ASSERT(l->used <= l->limit);
+    h->bytes = sizeof *h + bytes;
     return h + 1;
 }
 
@@ -152,4 +124,38 @@ void qn_alloc_limit_init(struct qn_alloc_limit *l, const struct qn_alloc *under,
     *l = (struct qn_alloc_limit){.alloc = {.resize = resize_limited, .ctx = l},
                                  .under = under,
                                  .limit = limit};
+}
+
+/* ---- what could not be had ----------------------------------------------- */
+
+static void *count(struct qn_alloc_unmet *u, void *to, size_t bytes)
+{
+    u->unmet += to == NULL && bytes != 0;
+    return to;
+}
+
+static void *resize_counted(void *ctx, void *p, size_t bytes)
+{
+    struct qn_alloc_unmet *u = ctx;
+    return count(u, u->under->resize(u->under->ctx, p, bytes), bytes);
+}
+
+void qn_alloc_unmet_init(struct qn_alloc_unmet *u, const struct qn_alloc *under)
+{
+    *u = (struct qn_alloc_unmet){.alloc = {.resize = resize_counted, .ctx = u},
+                                 .under = under};
+}
+
+/* ---- blocks of a known length -------------------------------------------- */
+
+/* The hot path of a group, a few times per command. */
+void *qn_alloc_resize(const struct qn_alloc *a, void *p, size_t had,
+                      size_t bytes)
+{
+    if (a->resize == resize_counted) {
+        struct qn_alloc_unmet *u = a->ctx;
+        return count(u, qn_alloc_resize(u->under, p, had, bytes), bytes);
+    }
+    return a->resize == resize_limited ? resize_known(a->ctx, p, had, bytes)
+                                       : a->resize(a->ctx, p, bytes);
 }

@@ -3,12 +3,12 @@
 
 /**
  * Where private memory comes from: an allocator is one function with its
- * context. Two are here: malloc's, and one that keeps a limit in front of
- * another one.
+ * context. Three are here: malloc's, and two in front of another one, of which
+ * one keeps a limit and one counts what it could not have.
  *
  * Threads: those of the allocator. malloc's may be used by any thread at any
- * time; a struct qn_alloc_limit belongs to one thread, and so does each block
- * of it, until it is freed.
+ * time; a struct qn_alloc_limit or qn_alloc_unmet belongs to one thread, and so
+ * does each block of it, until it is freed.
  */
 
 #include <stddef.h>
@@ -44,8 +44,16 @@ void *qn_alloc_lines(const struct qn_alloc *a, size_t bytes);
 void qn_alloc_free(const struct qn_alloc *a, void *p);
 void qn_alloc_free_lines(const struct qn_alloc *a, void *p);
 
-/** Bytes that each block of a limited allocator takes beside its own; they
- *  count, too. */
+/** As a->resize, for a caller that knows how long its block is: a limited
+ *  allocator then needs no head for it. A block that was made so is resized and
+ *  freed so.
+ *  @param had  Bytes of p, as they were asked for; 0 if p is NULL. Not both p
+ *              NULL and bytes 0. */
+void *qn_alloc_resize(const struct qn_alloc *a, void *p, size_t had,
+                      size_t bytes);
+
+/** Bytes that each block of a limited allocator takes beside its own, unless it
+ *  is of qn_alloc_resize; they count, too. */
 #define QN_ALLOC_LIMIT_HEAD 16u
 
 /**
@@ -64,12 +72,24 @@ struct qn_alloc_limit {
     size_t used, most;            /* bytes now, and the most ever */
     uint64_t blocks;              /* that are out */
     uint64_t refused;             /* requests that were beyond the limit */
-    uint64_t unmet; /* these, and those that the other one had no memory for */
 };
 
 /** @param under  Kept until the last block is freed.
  *  @param limit  Bytes; SIZE_MAX: only counts. */
 void qn_alloc_limit_init(struct qn_alloc_limit *l, const struct qn_alloc *under,
                          size_t limit);
+
+/** An allocator that counts the requests for which another one had no memory.
+ *  Must not move while blocks are out. Read the fields, but do not write them.
+ */
+struct qn_alloc_unmet {
+    struct qn_alloc alloc;        /* to be given to users: `ctx` is this */
+    const struct qn_alloc *under; /* kept */
+    uint64_t unmet;               /* requests */
+};
+
+/** @param under  Kept until the last block is freed. */
+void qn_alloc_unmet_init(struct qn_alloc_unmet *u,
+                         const struct qn_alloc *under);
 
 #endif

@@ -39,13 +39,8 @@ static int on_apply(void *ctx, const struct qn_group_command *c,
                     uint64_t *result)
 {
     struct seat *s = ctx;
-    const struct qn_applied a = {.slot = c->slot,
-                                 .origin = c->seat,
-                                 .origin_inc = c->incarnation,
-                                 .seq = c->number,
-                                 .mine = c->mine,
-                                 .bytes = {c->bytes, c->len}};
-    qn_commit_node_apply(&s->node, &a);
+    qn_commit_node_apply(&s->node, c->seat, c->number, c->mine,
+                         (struct qn_slice){c->bytes, c->len});
     *result = 0;
     return QN_OK;
 }

@@ -39,25 +39,26 @@ static void note(struct qn_commit_node *n)
     n->under_way = false;
 }
 
-void qn_commit_node_apply(struct qn_commit_node *n, const struct qn_applied *a)
+void qn_commit_node_apply(struct qn_commit_node *n, qn_node_t origin,
+                          uint64_t seq, bool mine, struct qn_slice bytes)
 {
     struct qn_commit_said *s = &n->so_far;
     uint64_t words[2];
     s->applied++;
-    s->digest = (s->digest ^ (a->seq << 8 | a->origin)) * 1099511628211u;
+    s->digest = (s->digest ^ (seq << 8 | origin)) * 1099511628211u;
     command_of(s->applied, words);
-    s->wrong += a->origin != n->t->proposer || a->seq != s->applied ||
-                a->mine != (n->self == n->t->proposer) ||
-                a->bytes.len != sizeof words ||
-                memcmp(a->bytes.data, words, sizeof words) != 0;
-    if (a->mine) {
+    s->wrong += origin != n->t->proposer || seq != s->applied ||
+                mine != (n->self == n->t->proposer) ||
+                bytes.len != sizeof words ||
+                memcmp(bytes.data, words, sizeof words) != 0;
+    if (mine) {
         note(n);
     }
 }
 
 static uint32_t on_apply(void *ctx, const struct qn_applied *a)
 {
-    qn_commit_node_apply(ctx, a);
+    qn_commit_node_apply(ctx, a->origin, a->seq, a->mine, a->bytes);
     return 1;
 }
 

@@ -54,8 +54,9 @@ int qn_commit_node_run(struct qn_commit_node *n, struct qn_driver *driver,
 /** Its turns begin. */
 void qn_commit_node_begin(struct qn_commit_node *n);
 
-/** A command has been applied. */
-void qn_commit_node_apply(struct qn_commit_node *n, const struct qn_applied *a);
+/** A command has been applied, as one of struct qn_applied. */
+void qn_commit_node_apply(struct qn_commit_node *n, qn_node_t origin,
+                          uint64_t seq, bool mine, struct qn_slice bytes);
 
 /** Is a command due? @param words  [2] Filled: its bytes. */
 bool qn_commit_node_due(struct qn_commit_node *n, uint64_t *words);

@@ -164,15 +164,18 @@ static int join(struct qn_group **out, const struct qn_group_opts *o)
         (o->feed != NULL && !qn_feed_valid(o->feed))) {
         return QN_EINVAL;
     }
-    const uint64_t limit = o->alloc_limit != 0 ? o->alloc_limit : SIZE_MAX;
+    const uint64_t limit = o->alloc_limit;
     const struct qn_alloc *a = qn_alloc_or_malloc(o->alloc);
     struct qn_group *g =
-        limit >= sizeof *g ? qn_alloc_zeroed(a, sizeof *g) : NULL;
+        limit == 0 || limit >= sizeof *g ? qn_alloc_zeroed(a, sizeof *g) : NULL;
     if (g == NULL) {
         return QN_ENOMEM;
     }
     g->o = full;
-    qn_alloc_limit_init(&g->alloc, a, limit - sizeof *g);
+    if (limit != 0) {
+        qn_alloc_limit_init(&g->limit, a, limit - sizeof *g);
+    }
+    qn_alloc_unmet_init(&g->alloc, limit != 0 ? &g->limit.alloc : a);
     if (o->feed != NULL) {
         g->feed = *o->feed;
         g->o.feed = &g->feed;

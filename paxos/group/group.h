@@ -170,9 +170,10 @@ struct qn_group_opts {
                                         (group_feed.h); copied. NULL: it is not
                                       */
     const struct qn_alloc *alloc; /* of private memory, kept; NULL: malloc's */
-    uint64_t alloc_limit;   /* bytes of it, QN_ALLOC_LIMIT_HEAD for each block
-                               included; 0: none. What is beyond is QN_ENOMEM;
-                               then the log that is kept for others gives way */
+    uint64_t alloc_limit;   /* bytes of it, QN_ALLOC_LIMIT_HEAD for most blocks
+                               included; 0: none, and no such heads. What is
+                               beyond is QN_ENOMEM; then the log that is kept
+                               for others gives way */
     struct qn_log_sink log; /* lines, told inside of calls; none: those of the
                                process (qn_log_set) */
     struct qn_assert_hook failed;    /* told, inside of a call, what is wrong

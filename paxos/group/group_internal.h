@@ -87,30 +87,41 @@ struct qn_group_order {
 };
 
 struct qn_group {
+    /* What a proposal and its apply touch, in a few lines. */
+    struct qn_fork_mark own;     /* of the process that joined */
+    struct qn_driver *driver;    /* the member's; NULL: it does not run */
+    struct qn_alloc_unmet alloc; /* of everything but this struct */
+    struct qn_alloc_limit limit; /* below it, if the host has set one */
+    enum qn_group_step step;
+    enum qn_group_reason reason;
+    bool jumped; /* its thread has ended inside of a callback */
+    bool turning, applying;
+    bool serving;
+    bool armed;    /* the last turn said so */
+    bool kicked;   /* and something was asked since */
+    bool asked;    /* something, since the last turn */
+    bool listed;   /* its thread is known */
+    qn_time_t now; /* of the turn; 0: there is none */
+    uint64_t commands;
+    struct qn_waits proposals, barriers;
+    uint64_t barriers_new; /* barriers without an index yet */
+    struct qn_member *member;
+    const struct qn_apply_failure *failure; /* the driver's */
+    uint64_t unmet; /* requests of memory, for which something was given back */
+    qn_time_t poll_at;    /* look at the descriptors, also if not armed */
+    qn_time_t spin_until; /* it arms not before */
+    qn_time_t due;        /* `looks`: unless it is due before */
+    uint32_t looks;       /* at the channels only, before the next turn */
+
     struct qn_group_opts o; /* `feed` is the next field, or NULL */
     struct qn_feed_opts feed;
     char name[QN_RENDEZVOUS_NAME_MAX + 1]; /* or `socket_fd` of the options */
     struct qn_dialogue_hello hello;        /* application, version, .. */
-    struct qn_fork_mark own;               /* of the process that joined */
     int epoll, timer;
-    qn_time_t timer_at; /* what the timer is set to; QN_TIME_NEVER */
-    struct qn_alloc_limit alloc;
-    uint64_t unmet; /* requests of it, for which something was given back */
+    qn_time_t timer_at;    /* what the timer is set to; QN_TIME_NEVER */
     struct qn_group *next; /* of its thread */
-    bool listed;           /* ... which is known */
-    bool jumped;           /* it has ended inside of a callback */
     bool has_key; /* it counts among those that need the threads' key */
-    bool armed;   /* the last turn said so */
-    bool kicked;  /* and something was asked since */
-    bool turning, applying;
-    qn_time_t now;        /* of the turn; 0: there is none */
-    qn_time_t poll_at;    /* look at the descriptors, also if not armed */
-    bool asked;           /* something, since the last turn */
-    qn_time_t spin_until; /* it arms not before */
-    uint32_t looks;       /* at the channels only, before the next turn .. */
-    qn_time_t due;        /* .. unless it is due before */
 
-    enum qn_group_step step;
     int err;
     uint64_t failed_slot; /* of an apply that has ended it */
     int failed_err;
@@ -141,20 +152,12 @@ struct qn_group {
 
     qn_node_t self;
     uint64_t incarnation;
-    struct qn_member *member;
-    struct qn_driver *driver; /* the member's; NULL: it does not run */
-    const struct qn_apply_failure *failure; /* the driver's */
-    bool complete;                          /* there is a state, */
+    bool complete;   /* there is a state, */
     bool catches_up; /* ... it serves when it has reached: */
     uint64_t serve_from;
-    bool serving;
-    struct qn_waits proposals, barriers;
-    uint64_t barriers_new;    /* barriers without an index yet */
     int end_fd[QN_NODES_MAX]; /* of each present peer's process; -1 */
     uint64_t unwatched;       /* mask: peers of which there is none */
     qn_time_t ends_at;        /* when to look at all peers */
-    enum qn_group_reason reason;
-    uint64_t commands;
     uint64_t failovers, members, epoch, voters; /* as `changed` has told */
     enum qn_group_phase phase;
     struct qn_group_order order;

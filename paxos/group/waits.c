@@ -44,11 +44,15 @@ void qn_waits_fini(struct qn_waits *w)
     *w = (struct qn_waits){0};
 }
 
+/* One that is alone has always the same place, which is in the cache. */
 void qn_waits_add(struct qn_waits *w, const struct qn_wait *like)
 {
     QN_ASSERT(qn_waits_room(w, like->bytes));
     QN_ASSERT(w->tail == w->open || at(w, w->tail - 1)->number <= like->number);
     QN_ASSERT(like->done != NULL);
+    if (w->head == w->tail) {
+        w->head = w->open = w->tail = 0;
+    }
     *at(w, w->tail++) = *like;
     w->bytes += like->bytes;
     w->next = QN_MIN(w->next, like->deadline);
@@ -103,8 +107,8 @@ static void expire(struct qn_waits *w, qn_time_t now)
 
 bool qn_waits_deliver(struct qn_waits *w, qn_time_t now)
 {
-    const bool some = w->head != w->open;
-    for (const uint64_t open = w->open; w->head != open;) {
+    const uint64_t ended = w->open - w->head;
+    for (uint64_t i = 0; i < ended; i++) {
         const struct qn_wait x = *at(w, w->head++);
         if (x.done != NULL) {
             x.done(x.ctx, x.err, x.result);
@@ -113,5 +117,5 @@ bool qn_waits_deliver(struct qn_waits *w, qn_time_t now)
     if (w->next <= now) {
         expire(w, now);
     }
-    return some;
+    return ended != 0;
 }

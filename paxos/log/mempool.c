@@ -9,8 +9,9 @@
  * stack, so it is taken out of both lists at their ends.
  *
  * The head says what the block is. So a block can be given back, and grown, by
- * its address alone, as struct qn_alloc wants it. The head's 16 bytes keep
- * malloc's alignment for the bytes behind it.
+ * its address alone, as struct qn_alloc wants it, and the allocator below is
+ * told its length. The head's 16 bytes keep malloc's alignment for the bytes
+ * behind it.
  */
 #include "paxos/log/mempool.h"
 
@@ -83,7 +84,7 @@ static struct qn_mempool_block *block_new(const struct qn_mempool *p,
                                           uint32_t class, size_t bytes)
 {
     if (!is_mapped(p, class, bytes)) {
-        return p->under->resize(p->under->ctx, NULL, bytes);
+        return qn_alloc_resize(p->under, NULL, 0, bytes);
     }
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -93,7 +94,7 @@ static struct qn_mempool_block *block_new(const struct qn_mempool *p,
 static void block_free(const struct qn_mempool *p, struct qn_mempool_block *b)
 {
     if (!is_mapped(p, b->class, b->bytes)) {
-        qn_alloc_free(p->under, b);
+        (void)qn_alloc_resize(p->under, b, b->bytes, 0);
     } else {
         munmap(b, b->bytes);
     }
@@ -108,7 +109,7 @@ static void *regrow(const struct qn_mempool *p, struct qn_mempool_block *b,
     void *at = NULL;
     bool mapped = is_mapped(p, b->class, b->bytes);
     if (!mapped && !is_mapped(p, b->class, bytes)) {
-        at = p->under->resize(p->under->ctx, b, bytes);
+        at = qn_alloc_resize(p->under, b, b->bytes, bytes);
     } else if (mapped && is_mapped(p, b->class, bytes)) {
         at = mremap(b, b->bytes, bytes, MREMAP_MAYMOVE);
         at = at != MAP_FAILED ? at : NULL;

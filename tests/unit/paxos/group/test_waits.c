@@ -150,3 +150,24 @@ CASE(a_callback_may_ask_again)
     qn_waits_deliver(&w, 2);
     expect_told(4, 63, QN_OK, 0);
 }
+
+/* A host that proposes where it is told of the last end: the queue is empty
+ * then, and what is added begins at its first place again. */
+CASE(one_that_is_added_where_the_last_is_told_waits_for_its_own_end)
+{
+    for (uint64_t n = 1; n <= 20; n++) {
+        add(1, n, 10, QN_TIME_NEVER);
+        asks_again = true;
+        qn_waits_result(&w, n, n);
+        cr_assert(qn_waits_deliver(&w, 0));
+        cr_assert_eq(count, 1);
+        expect_told(0, 1, QN_OK, n);
+        cr_assert_eq(qn_waits_open(&w), 1);
+        cr_assert_not(qn_waits_deliver(&w, 0));
+        qn_waits_upto(&w, 100, QN_EUNKNOWN);
+        cr_assert(qn_waits_deliver(&w, 0));
+        cr_assert_eq(count, 2);
+        expect_told(1, 63, QN_EUNKNOWN, 0);
+        count = 0;
+    }
+}
