@@ -46,11 +46,14 @@ struct qn_baton {
     qn_a32 word; /* waiting, parked, or the value */
 };
 
-/** What the waits of one thread have cost. Private to that thread. */
+/** What the waits of one thread have cost. Private to that thread, zeroed at
+ *  first. The thread counts `wakes` by what qn_baton_go returns; a wait behind
+ *  a wake-up takes into account that the woken thread needs time to run. */
 struct qn_wait_stats {
-    uint64_t parks;  /* waits that have slept */
-    uint64_t wakes;  /* sleepers that this thread has woken */
-    uint64_t yields; /* of its core, while it waited */
+    uint64_t parks;        /* waits that have slept */
+    uint64_t wakes;        /* sleepers that this thread has woken */
+    uint64_t yields;       /* of its core, while it waited */
+    uint64_t wakes_before; /* private: `wakes` when its last wait began */
 };
 
 /** A wait begins: looks, then yields, then the caller parks. For waits of

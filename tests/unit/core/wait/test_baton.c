@@ -112,6 +112,26 @@ Test(baton, a_sleeper_is_woken_by_its_value_and_by_nothing_else, .timeout = 60)
     cr_assert_eq(s.stats.parks, 1);
 }
 
+static uint64_t yields_before_sleep(uint64_t wakes)
+{
+    struct sleeper s = {.stats = {.wakes = wakes}};
+    pthread_t t;
+    qn_baton_init(&s.baton);
+    cr_assert_eq(pthread_create(&t, NULL, sleep_on, &s), 0);
+    until_parked(&s.baton);
+    cr_assert(qn_baton_go(&s.baton, QN_BATON_GO));
+    pthread_join(t, NULL);
+    cr_assert_eq(s.stats.wakes_before, wakes);
+    return s.stats.yields;
+}
+
+Test(baton, a_thread_that_has_woken_another_is_in_less_haste_to_sleep,
+     .timeout = 60)
+{
+    cr_assert_eq(yields_before_sleep(0), 2);
+    cr_assert_gt(yields_before_sleep(1), 2);
+}
+
 Test(baton, a_process_wakes_another_at_another_address, .timeout = 60)
 {
     int fd = memfd_create("baton", MFD_CLOEXEC);
