@@ -32,11 +32,12 @@
 #include "core/sync/delegate/backend.h"
 #include "core/sync/delegate/backends.h"
 #include "core/sync/delegate/delegate_mutant.h"
+#include "core/sync/delegate/under_lock.h"
 
-struct qn_auto {
-    /* changes << 32 | backend. The executor of the backend that it names. */
-    alignas(QN_CACHELINE) qn_a64 word;
-    /* Plain, in the exclusion of that backend. */
+/* What all parts share. */
+struct shared {
+    struct qn_auto chooser;
+    /* Plain, in the exclusion of the backend in use. */
     alignas(QN_CACHELINE) struct qn_auto_state rule;
     uint32_t served; /* since the last change; with change_every */
 };
@@ -74,7 +75,7 @@ static struct qn_delegate_opts part_opts(const struct qn_delegate_opts *o,
 /* Where part `part` begins; behind the last: the size of all. */
 static size_t part_at(const struct qn_delegate_opts *o, uint32_t part)
 {
-    size_t at = sizeof(struct qn_auto);
+    size_t at = sizeof(struct shared);
     for (uint32_t i = 0; i < part; i++) {
         const struct qn_delegate_opts p = part_opts(o, i);
         at += qn_delegate_bytes(&p);
@@ -106,7 +107,7 @@ static int open(struct qn_backend *b)
                             b->ctx);
         part->chooser = b->memory;
         part->index = i;
-        part->o.change_every = b->o.change_every;
+        part->parts = parts_of(&b->o);
     }
     return r;
 }
@@ -128,6 +129,7 @@ static int join(const struct qn_backend *b, struct qn_backend_client *c,
             leave_first(b, c, i);
             return r;
         }
+        c[1 + i].word = UINT64_MAX; /* no batch yet */
     }
     return QN_OK;
 }
@@ -149,8 +151,11 @@ static uint64_t call(const struct qn_backend *b, struct qn_backend_client *c,
     for (;;) {
         /* relaxed: a wrong guess is answered "elsewhere" by an executor that
          * has seen a newer word, and the answer makes that visible here. */
-        const uint32_t i = 1 + named(qn_load(&a->word, QN_RELAXED));
-        const uint64_t result = b[i].type->call(b + i, c + i, op, arg);
+        const uint32_t i = named(qn_load(&a->word, QN_RELAXED));
+        const uint64_t result =
+            i == QN_AUTO_LOCK
+                ? qn_under_lock_call(b + 1, c + 1, op, arg)
+                : b[1 + i].type->call(b + 1 + i, c + 1 + i, op, arg);
         if (result != QN_DELEGATE_ELSEWHERE) {
             return result;
         }
@@ -166,70 +171,77 @@ static void stats(const struct qn_backend *b, const struct qn_backend_client *c,
     }
 }
 
-bool qn_auto_names(const struct qn_backend *b, struct qn_backend_client *c)
+static struct qn_auto_window totals(const struct qn_backend *b,
+                                    const struct qn_backend_client *c)
 {
-    /* acquire -> release in `change`: what the executors of other backends
-     * have done. */
-    const uint64_t word = qn_load(&b->chooser->word, QN_ACQUIRE);
-    if (c->word != word) {
-        c->word = word;
-        c->window = (struct qn_auto_window){0};
-    }
-    return named(word) == b->index || QN_DELEGATE_MUTANT(BLIND);
+    return (struct qn_auto_window){
+        .operations = c->stats.served,
+        .batches = c->stats.batches,
+        .waited = b->index == QN_AUTO_LOCK ? c->lock.stats.cas_failed
+                                           : c->stats.served - c->stats.batches,
+    };
 }
 
-static void change(struct qn_auto *a, struct qn_backend_client *c, uint32_t to)
+static void begin_window(const struct qn_backend *b,
+                         struct qn_backend_client *c)
 {
-    const uint64_t next = ((c->word >> 32) + 1) << 32 | to;
-    c->stats.changes++;
-    /* release -> acquire in qn_auto_names. */
-    qn_store(&a->word, next, QN_RELEASE);
+    c->from = totals(b, c);
+    c->next_window =
+        c->from.operations + (b->o.change_every != 0 ? 1 : QN_AUTO_WINDOW);
+}
+
+bool qn_auto_begin(const struct qn_backend *b, struct qn_backend_client *c,
+                   uint64_t word)
+{
+    if (named(word) != b->index && !QN_DELEGATE_MUTANT(BLIND)) {
+        return false;
+    }
+    c->word = word;
+    begin_window(b, c);
+    return true;
 }
 
 /* For tests: the next backend in turn. */
-static uint32_t in_turn(struct qn_auto *a, const struct qn_backend *b,
-                        uint32_t served)
+static uint32_t in_turn(struct shared *a, const struct qn_backend *b,
+                        const struct qn_auto_window *w)
 {
     qn_touch_out(&a->served, sizeof a->served);
-    a->served += served;
+    a->served += (uint32_t)w->operations;
     if (a->served < b->o.change_every) {
         return b->index;
     }
     a->served = 0;
-    return (b->index + 1) % parts_of(&b->o);
+    return (b->index + 1) % b->parts;
 }
 
-static uint32_t by_rule(struct qn_auto *a, const struct qn_backend *b,
-                        struct qn_backend_client *c)
+static uint32_t by_rule(struct shared *a, const struct qn_backend *b,
+                        const struct qn_auto_window *w)
 {
     qn_touch_out(&a->rule, sizeof a->rule);
-    const uint32_t to =
-        qn_auto_rule(parts_of(&b->o), b->index, &c->window, &a->rule);
-    c->window = (struct qn_auto_window){0};
-    return to;
+    return qn_auto_rule(b->parts, b->index, w, &a->rule);
 }
 
-void qn_auto_end(const struct qn_backend *b, struct qn_backend_client *c,
-                 uint32_t served, uint32_t waited)
+void qn_auto_end(const struct qn_backend *b, struct qn_backend_client *c)
 {
-    struct qn_auto *a = b->chooser;
-    uint32_t to = b->index;
-    c->window.operations += served;
-    c->window.batches++;
-    c->window.waited += waited;
-    if (b->o.change_every != 0) {
-        to = in_turn(a, b, served);
-    } else if (c->window.operations >= QN_AUTO_WINDOW) {
-        to = by_rule(a, b, c);
-    }
+    struct shared *a = (struct shared *)b->chooser;
+    struct qn_auto_window w = totals(b, c);
+    w.operations -= c->from.operations;
+    w.batches -= c->from.batches;
+    w.waited -= c->from.waited;
+    begin_window(b, c);
+    const uint32_t to =
+        b->o.change_every != 0 ? in_turn(a, b, &w) : by_rule(a, b, &w);
     if (to != b->index) {
-        change(a, c, to);
+        c->stats.changes++;
+        /* release -> acquire in qn_backend_begin. */
+        qn_store(&a->chooser.word, ((c->word >> 32) + 1) << 32 | to,
+                 QN_RELEASE);
     }
 }
 
 const struct qn_delegate_type qn_delegate_auto = {
     .name = "auto",
-    .lock = "ttas",
+    .lock = "tas",
     .domains = true,
     .bytes = bytes,
     .format = format,

@@ -16,7 +16,7 @@ static const struct {
 static uint32_t wish(uint32_t parts, uint32_t now,
                      const struct qn_auto_window *w)
 {
-    const uint64_t waiting = 8 * (uint64_t)w->waited / QN_MAX(w->batches, 1);
+    const uint64_t waiting = 8 * w->waited / QN_MAX(w->batches, 1);
     if (waiting >= limit[now].up && now + 1 < parts) {
         return now + 1;
     }

@@ -35,9 +35,9 @@ enum qn_auto_part {
 
 /** What one client has seen as executor. */
 struct qn_auto_window {
-    uint32_t operations; /* in its batches */
-    uint32_t batches;
-    uint32_t waited; /* the sum of what qn_backend_end was told */
+    uint64_t operations; /* in its batches */
+    uint64_t batches;
+    uint64_t waited; /* failed attempts to get the lock; operations of others */
 };
 
 /** What the rule remembers; all zero at first. */

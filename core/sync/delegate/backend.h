@@ -10,7 +10,7 @@
  *
  *     bool begun = qn_backend_begin(b, c);        once, in its exclusion
  *     answer = qn_backend_execute(b, begun, op, arg);      for each request
- *     qn_backend_end(b, c, begun, served, waited); before it hands over
+ *     qn_backend_end(b, c, begun, served); before it hands over
  *
  * For an object with one backend these are a call of the function. Where `auto`
  * chooses, `begin` looks whether the object's word names this backend, and if
@@ -33,16 +33,30 @@ void qn_backend_stats(const struct qn_backend *b,
                       const struct qn_backend_client *c,
                       struct qn_delegate_stats *out);
 
-/* auto.c */
-bool qn_auto_names(const struct qn_backend *b, struct qn_backend_client *c);
-void qn_auto_end(const struct qn_backend *b, struct qn_backend_client *c,
-                 uint32_t served, uint32_t waited);
+/** The shared word of `auto`, in front of what else it shares (auto.c):
+ *  changes << 32 | backend. Only the executor of the backend that it names
+ *  writes it. */
+struct qn_auto {
+    alignas(QN_CACHELINE) qn_a64 word;
+};
+
+/* auto.c: the word has changed since this client's last batch; the client has
+ * seen enough. */
+bool qn_auto_begin(const struct qn_backend *b, struct qn_backend_client *c,
+                   uint64_t word);
+void qn_auto_end(const struct qn_backend *b, struct qn_backend_client *c);
 
 /** A batch begins. @return does this backend run operations? */
 static inline bool qn_backend_begin(const struct qn_backend *b,
                                     struct qn_backend_client *c)
 {
-    return b->chooser == NULL || qn_auto_names(b, c);
+    if (b->chooser == NULL) {
+        return true;
+    }
+    /* acquire -> release in `change` of auto.c: what the executors of other
+     * backends have done. */
+    const uint64_t word = qn_load(&b->chooser->word, QN_ACQUIRE);
+    return word == c->word || qn_auto_begin(b, c, word);
 }
 
 /** Run one operation. @return its result, or QN_DELEGATE_ELSEWHERE. */
@@ -56,24 +70,19 @@ static inline uint64_t qn_backend_execute(const struct qn_backend *b,
     return b->run(b->ctx, op, arg) & QN_DELEGATE_VALUE;
 }
 
-/**
- * The batch ends; the exclusion has not been handed over yet.
- *
- * @param served  Operations in it.
- * @param waited  Clients that were seen to wait: those served for others, or
- *                failed attempts to get the exclusion.
- */
+/** The batch of `served` operations ends; the exclusion has not been handed
+ * over yet. Later the totals of the client tell what it has seen (auto.c). */
 static inline void qn_backend_end(const struct qn_backend *b,
                                   struct qn_backend_client *c, bool begun,
-                                  uint32_t served, uint32_t waited)
+                                  uint32_t served)
 {
     if (!begun) {
         return;
     }
     c->stats.batches++;
     c->stats.served += served;
-    if (b->chooser != NULL) {
-        qn_auto_end(b, c, served, waited);
+    if (b->chooser != NULL && c->stats.served >= c->next_window) {
+        qn_auto_end(b, c);
     }
 }
 

@@ -171,6 +171,6 @@ void qn_combining_run(const struct qn_backend *b, struct qn_backend_client *c,
         at = next - 1;
         others++;
     }
-    qn_backend_end(b, c, begun, others + 1, others);
+    qn_backend_end(b, c, begun, others + 1);
     c->stats.waits.wakes += qn_baton_go(&m.node[at].turn, COMBINE);
 }

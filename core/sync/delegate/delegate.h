@@ -113,7 +113,7 @@ struct qn_backend {
     qn_delegate_fn *run;
     void *ctx;
     struct qn_auto *chooser; /* of the object that this is a part of, or NULL */
-    uint32_t index;          /* there */
+    uint32_t index, parts;   /* there */
 };
 
 /** One client's end at a backend. Between backends. */
@@ -124,8 +124,10 @@ struct qn_backend_client {
     struct qn_sync_port *port;
     struct qn_lock_client lock;
     struct qn_delegate_stats stats;
-    uint64_t word;                /* of `auto`, when the last batch began */
-    struct qn_auto_window window; /* what it has seen since then */
+    /* Of `auto`. */
+    uint64_t word;              /* in the last batch; named this backend */
+    uint64_t next_window;       /* operations served, when a window ends */
+    struct qn_auto_window from; /* totals when the window began */
 };
 
 /** A process's handle of an object; read-only between open and its end, so any
