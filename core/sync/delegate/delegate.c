@@ -23,6 +23,7 @@ struct head {
     alignas(QN_CACHELINE) char type[NAME_BYTES]; /* zero at the end */
     char lock[NAME_BYTES];
     uint32_t clients, batch, domains, change_every;
+    struct qn_server_opts server;
 };
 
 static_assert(sizeof(struct head) == QN_CACHELINE, "in front of the backend's");
@@ -35,14 +36,24 @@ const struct qn_delegate_type *const qn_delegate_types[] = {
     NULL,
 };
 
+const struct qn_delegate_type *const qn_delegate_served_types[] = {
+    &qn_delegate_shm_server,
+    NULL,
+};
+
+static const struct qn_delegate_type *
+find_among(const struct qn_delegate_type *const *t, const char *name)
+{
+    while (*t != NULL && strcmp((*t)->name, name) != 0) {
+        t++;
+    }
+    return *t;
+}
+
 const struct qn_delegate_type *qn_delegate_find(const char *name)
 {
-    for (uint32_t i = 0; qn_delegate_types[i] != NULL; i++) {
-        if (strcmp(qn_delegate_types[i]->name, name) == 0) {
-            return qn_delegate_types[i];
-        }
-    }
-    return NULL;
+    const struct qn_delegate_type *t = find_among(qn_delegate_types, name);
+    return t != NULL ? t : find_among(qn_delegate_served_types, name);
 }
 
 /* The options with a value for each that may be left out. @return are they in
@@ -92,7 +103,8 @@ int qn_delegate_format(void *memory, const struct qn_delegate_opts *o)
     struct head head = {.clients = all.clients,
                         .batch = all.batch,
                         .domains = all.domains,
-                        .change_every = all.change_every};
+                        .change_every = all.change_every,
+                        .server = all.server};
     QN_ASSERT(strlen(all.type->name) < NAME_BYTES);
     strcpy(head.type, all.type->name);
     if (all.lock != NULL) {
@@ -115,7 +127,8 @@ int qn_backend_open(struct qn_backend *b, void *memory, qn_delegate_fn *run,
                                        .batch = head.batch,
                                        .domains = head.domains,
                                        .lock = qn_lock_find(head.lock),
-                                       .change_every = head.change_every};
+                                       .change_every = head.change_every,
+                                       .server = head.server};
     if (o.type == NULL || (o.type->lock != NULL && o.lock == NULL) ||
         qn_delegate_bytes(&o) == 0) {
         return QN_EINVAL;

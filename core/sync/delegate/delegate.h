@@ -53,6 +53,7 @@
 #include "core/base/atomic.h"
 #include "core/base/err.h"
 #include "core/sync/delegate/auto_rule.h"
+#include "core/sync/delegate/server.h"
 #include "core/sync/lock/lock.h"
 #include "core/wait/baton.h"
 
@@ -73,6 +74,7 @@ struct qn_sync_port;
 typedef uint64_t qn_delegate_fn(void *ctx, uint32_t op, uint64_t arg);
 
 struct qn_delegate_type;
+struct qn_server_type;
 
 /** What an object is. */
 struct qn_delegate_opts {
@@ -80,16 +82,17 @@ struct qn_delegate_opts {
     uint32_t clients; /* at the same time, 1..QN_SYNC_CLIENTS_MAX */
     uint32_t batch;   /* operations of others that a client runs before it
                          hands over; 0: QN_DELEGATE_BATCH */
-    uint32_t domains; /* h_synch, auto: 1..QN_DELEGATE_DOMAINS; 0: 1. Others
-                         have one */
+    uint32_t domains; /* h_synch, auto, shm_server: 1..QN_DELEGATE_DOMAINS; 0:
+                         1. Others have one */
     const struct qn_lock_type *lock; /* lock, h_synch; NULL: what suits */
     uint32_t change_every; /* auto: take the next backend each time that this
                               number of operations was run; 0: as the rule
                               says (auto_rule.h). For tests */
+    struct qn_server_opts server; /* shm_server */
 };
 
 struct qn_delegate_join_opts {
-    uint32_t domain;           /* h_synch, auto: below `domains` */
+    uint32_t domain;           /* below `domains`, where the backend has them */
     struct qn_sync_port *port; /* kept until leave; NULL: none. For backends
                                   that send messages of words */
 };
@@ -123,6 +126,7 @@ struct qn_backend_client {
     uint32_t toggle; /* a backend's own */
     struct qn_sync_port *port;
     struct qn_lock_client lock;
+    struct qn_server_client server;
     struct qn_delegate_stats stats;
     /* Of `auto`. */
     uint64_t word;              /* in the last batch; named this backend */
@@ -161,10 +165,16 @@ struct qn_delegate_type {
     /** Add what lies elsewhere than in c->stats to *out; NULL: nothing. */
     void (*stats)(const struct qn_backend *b, const struct qn_backend_client *c,
                   struct qn_delegate_stats *out);
+    /** What its server does (seat_internal.h); NULL: it needs none. */
+    const struct qn_server_type *server;
 };
 
-/** All backends, for tests and benchmarks: NULL behind the last. */
+/** All backends that need no server, for tests and benchmarks: NULL behind the
+ *  last. */
 extern const struct qn_delegate_type *const qn_delegate_types[];
+
+/** All backends with a server (server.h): NULL behind the last. */
+extern const struct qn_delegate_type *const qn_delegate_served_types[];
 
 /** @return the backend of that name, or NULL. */
 const struct qn_delegate_type *qn_delegate_find(const char *name);

@@ -1,0 +1,344 @@
+/*
+ * The clients of shm_server: write a request to the own slot, wait for the
+ * reply there. shm_server_internal.h has the layout, shm_scan.c the server and
+ * the argument for sleepers and for late requests.
+ *
+ * *Pauses.* A client that looks at its reply all the time takes the line away
+ * from the server and from the prefetcher that runs ahead of it. With many
+ * clients it pays to keep away until the reply is about to come (published: up
+ * to 6 times the throughput). The adaptive pause follows the time that replies
+ * take; while that is short there is none, and it costs no reading of a clock.
+ */
+#include <string.h>
+
+#include "core/base/assert.h"
+#include "core/base/bits.h"
+#include "core/base/mark.h"
+#include "core/sync/delegate/backend.h"
+#include "core/sync/delegate/backends.h"
+#include "core/sync/delegate/shm_server_internal.h"
+#include "core/wait/park.h"
+
+/* As core/wait/baton.c. */
+#define LOOK_NS     (1 * QN_US)
+#define YIELDS      2u
+/* With a core each, nothing is gained by a sleep: a reply that takes longer
+ * comes from a server that does not run. */
+#define OWN_LOOK_NS (200 * QN_US)
+
+static size_t round_to(size_t bytes, size_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+struct qn_shm_layout qn_shm_layout_of(const struct qn_delegate_opts *o)
+{
+    struct qn_shm_layout l;
+    const uint32_t n = o->clients;
+    l.step = (o->server.stride == 2 ? 2 : 1) * sizeof(struct qn_shm_slot);
+    l.grouped = n * l.step;
+    l.more = l.grouped + round_to(n * sizeof(qn_a64), QN_CACHELINE);
+    l.copy = round_to(l.more + n * sizeof(struct qn_shm_more),
+                      o->domains > 1 ? QN_SHM_PAGE : QN_CACHELINE);
+    l.sends =
+        round_to(sizeof(struct qn_shm_head) + n * sizeof(struct qn_sync_place),
+                 QN_CACHELINE);
+    l.served = l.sends + round_to(n * sizeof(qn_a64), QN_CACHELINE);
+    l.copies = round_to(l.served + n * sizeof(qn_a32),
+                        o->domains > 1 ? QN_SHM_PAGE : QN_CACHELINE);
+    l.bytes = l.copies + o->domains * l.copy;
+    return l;
+}
+
+static size_t shm_bytes(const struct qn_delegate_opts *o)
+{
+    const struct qn_server_opts *s = &o->server;
+    if (s->stride > 2 || s->pause > QN_SERVER_NONE ||
+        (s->pause == QN_SERVER_FIXED && s->pause_ns == 0)) {
+        return 0;
+    }
+    return qn_shm_layout_of(o).bytes;
+}
+
+/* Zero is the state in which none serves and no request was sent. */
+static int shm_format(void *memory, const struct qn_delegate_opts *o)
+{
+    (void)memory;
+    (void)o;
+    return QN_OK;
+}
+
+/* ---- join and leave ---- */
+
+static struct qn_shm_lines lines_of(const struct qn_backend *b,
+                                    const struct qn_backend_client *c)
+{
+    const struct qn_shm_layout l = qn_shm_layout_of(&b->o);
+    return qn_shm_lines_of(b, &l, qn_seat_where(c->server.seat), c->place);
+}
+
+/* The toggles of this copy, and the count of requests in it. Its replies were
+ * taken by this client, or by one that had the place before. */
+static void read_slot(struct qn_server_client *c, const struct qn_shm_lines *l)
+{
+    c->toggles = 0;
+    for (uint32_t i = 0; i < QN_SERVER_OPEN; i++) {
+        /* relaxed: see above; join has acquired what a former client took. */
+        c->toggles |=
+            (uint32_t)(qn_load(qn_shm_reply_of(l, i), QN_RELAXED) >> 63) << i;
+    }
+}
+
+/* With grouped replies each domain has its share of the places, so that those
+ * who share a line are neighbours. */
+static int take_place(const struct qn_backend *b, struct qn_backend_client *c,
+                      uint32_t domain)
+{
+    const uint32_t n = b->o.clients;
+    const uint32_t domains = b->o.server.group_replies ? b->o.domains : 1;
+    const uint32_t first = domains > 1 ? n * domain / domains : 0;
+    const uint32_t end = domains > 1 ? n * (domain + 1) / domains : n;
+    const int rc = qn_sync_join(qn_shm_places(b) + first, end - first,
+                                &c->place, &c->node);
+    if (rc == QN_OK) {
+        c->place += first;
+    }
+    return rc;
+}
+
+static int shm_join(const struct qn_backend *b, struct qn_backend_client *c,
+                    const struct qn_delegate_join_opts *o)
+{
+    const struct qn_shm_layout l = qn_shm_layout_of(&b->o);
+    const int rc = take_place(b, c, o->domain);
+    if (rc != QN_OK) {
+        return rc;
+    }
+    struct qn_server_client *s = &c->server;
+    /* relaxed: join has acquired what the former client of the place wrote. */
+    s->seat = qn_load(&qn_shm_sends(b, &l)[c->place], QN_RELAXED);
+    const struct qn_shm_lines lines = lines_of(b, c);
+    s->sent = s->collected =
+        (uint32_t)(qn_load(&lines.slot->request, QN_RELAXED) >> 32);
+    s->origin = s->sent;
+    read_slot(s, &lines);
+    (void)qn_fetch_max(&qn_shm_head_of(b)->places, c->place + 1);
+    return QN_OK;
+}
+
+static void shm_leave(const struct qn_backend *b, struct qn_backend_client *c)
+{
+    QN_ASSERT(c->server.sent == c->server.collected);
+    qn_sync_leave(qn_shm_places(b), c->place, c->node);
+}
+
+/* ---- requests ---- */
+
+/* Nothing is on its way: from now on send to where the seat says. */
+static void follow_seat(const struct qn_backend *b, struct qn_backend_client *c,
+                        uint64_t seat)
+{
+    const struct qn_shm_layout l = qn_shm_layout_of(&b->o);
+    const uint32_t sent = c->server.sent;
+    c->server.seat = seat;
+    const struct qn_shm_lines lines = lines_of(b, c);
+    read_slot(&c->server, &lines);
+    /* relaxed: the next store publishes it. */
+    qn_store(&lines.slot->request, (uint64_t)sent << 32 | sent, QN_RELAXED);
+    /* release -> domain_of (shm_scan.c). */
+    qn_store(&qn_shm_sends(b, &l)[c->place], seat, QN_RELEASE);
+}
+
+/* @return its entry. */
+static uint32_t submit_entry(const struct qn_backend *b,
+                             struct qn_backend_client *c, uint32_t op,
+                             uint64_t arg)
+{
+    struct qn_server_client *s = &c->server;
+    QN_DASSERT(op < QN_DELEGATE_OPS);
+    const uint32_t number = s->sent + 1;
+    if (s->sent == s->collected) {
+        /* relaxed: an old value is a seat under which a server looks, too. */
+        const uint64_t seat =
+            qn_seat_name(qn_load(&qn_seat_of(b)->word, QN_RELAXED));
+        if (seat != s->seat) {
+            follow_seat(b, c, seat);
+        }
+        s->origin = number;
+    }
+    const struct qn_shm_lines l = lines_of(b, c);
+    const uint32_t entry = qn_shm_entry_number(number, s->origin);
+    struct qn_shm_entry *e = qn_shm_entry_of(&l, entry);
+    s->toggles ^= 1u << entry;
+    /* relaxed: `request` publishes them. */
+    qn_store(&e->arg, arg, QN_RELAXED);
+    qn_store(&e->op, op | (s->toggles >> entry & 1) << 31, QN_RELAXED);
+    /* release -> look_at (shm_scan.c). */
+    qn_store(&l.slot->request, (uint64_t)number << 32 | s->origin, QN_RELEASE);
+    s->sent = number;
+    c->stats.operations++;
+    return entry;
+}
+
+/* ---- waiting ---- */
+
+/* No look, so no access to the line. */
+static void keep_away(uint64_t ns)
+{
+    const qn_time_t until = qn_clock_now() + ns;
+    while (qn_clock_now() < until) {
+        qn_pause();
+    }
+}
+
+static void looks_begin(const struct qn_backend *b, struct qn_backoff *p)
+{
+    struct qn_backoff_opts o = {.look_ns = LOOK_NS, .yields = YIELDS};
+    /* relaxed: a figure. */
+    const uint64_t clients = qn_load(&qn_shm_head_of(b)->places, QN_RELAXED);
+    if (clients < b->o.server.cores) {
+        o.look_ns = OWN_LOOK_NS;
+    }
+    if (!qn_may_look()) {
+        o = (struct qn_backoff_opts){0};
+    }
+    qn_backoff_init(p, &o);
+}
+
+static bool is_there(const qn_a64 *reply, uint64_t toggle, uint64_t *value)
+{
+    /* acquire -> store_reply (shm_scan.c). */
+    *value = qn_load(reply, QN_ACQUIRE);
+    return *value >> 63 == toggle;
+}
+
+/* Sleep until the server has seen that, or until the reply is there. */
+static void park(const struct qn_backend *b, struct qn_backend_client *c,
+                 struct qn_shm_slot *slot, const qn_a64 *reply, uint64_t toggle)
+{
+    uint64_t value;
+    /* relaxed: the fence, C, orders it. */
+    qn_store(&slot->parked, 1, QN_RELAXED);
+    /* C: see "Sleep" in shm_scan.c. */
+    qn_fence(QN_SEQ_CST);
+    if (!is_there(reply, toggle, &value)) {
+        qn_shm_ring(b, &c->stats.waits);
+        c->stats.waits.parks++;
+        (void)qn_park_word(&slot->parked, 1, QN_TIME_NEVER);
+    }
+    qn_store(&slot->parked, 0, QN_RELAXED);
+}
+
+static uint64_t pause_of(const struct qn_backend *b,
+                         const struct qn_backend_client *c)
+{
+    switch (b->o.server.pause) {
+    case QN_SERVER_FIXED:
+        return b->o.server.pause_ns;
+    case QN_SERVER_ADAPTIVE:
+        return c->server.pause_ns;
+    default:
+        return 0;
+    }
+}
+
+static uint64_t await_reply(const struct qn_backend *b,
+                            struct qn_backend_client *c, uint32_t entry)
+{
+    const struct qn_shm_lines l = lines_of(b, c);
+    const qn_a64 *reply = qn_shm_reply_of(&l, entry);
+    const uint64_t toggle = c->server.toggles >> entry & 1;
+    const uint64_t pause_ns = pause_of(b, c);
+    struct qn_backoff p;
+    uint64_t value;
+    looks_begin(b, &p);
+    if (pause_ns > 0) {
+        keep_away(pause_ns);
+    }
+    while (!is_there(reply, toggle, &value)) {
+        /* A hint, without a fence: `park` looks behind one. */
+        qn_shm_ring(b, &c->stats.waits);
+        if (!qn_backoff_again(&p)) {
+            park(b, c, l.slot, reply, toggle);
+            c->stats.waits.yields += p.yields;
+            qn_backoff_reset(&p);
+        } else if (pause_ns > 0) {
+            keep_away(pause_ns);
+        }
+    }
+    return value & QN_DELEGATE_VALUE;
+}
+
+/* ---- the type ---- */
+
+static uint64_t shm_call(const struct qn_backend *b,
+                         struct qn_backend_client *c, uint32_t op, uint64_t arg)
+{
+    QN_ASSERT(c->server.sent == c->server.collected);
+    const uint32_t entry = submit_entry(b, c, op, arg);
+    c->server.collected++;
+    return await_reply(b, c, entry);
+}
+
+static int shm_submit(const struct qn_backend *b, struct qn_backend_client *c,
+                      uint32_t op, uint64_t arg)
+{
+    if (c->server.sent - c->server.collected == QN_SERVER_OPEN) {
+        return QN_EAGAIN;
+    }
+    (void)submit_entry(b, c, op, arg);
+    /* C: a server that is about to sleep sees the request, or this sees that
+     * it sleeps: here no look follows. */
+    qn_fence(QN_SEQ_CST);
+    qn_shm_ring(b, &c->stats.waits);
+    return QN_OK;
+}
+
+static int shm_collect(const struct qn_backend *b, struct qn_backend_client *c,
+                       uint64_t *result)
+{
+    struct qn_server_client *s = &c->server;
+    if (s->sent == s->collected) {
+        return QN_ENOENT;
+    }
+    const uint32_t entry = qn_shm_entry_number(++s->collected, s->origin);
+    *result = await_reply(b, c, entry);
+    return QN_OK;
+}
+
+static int shm_where(const struct qn_backend *b,
+                     const struct qn_delegate_server *s, uint32_t *where)
+{
+    *where = s->domain;
+    return s->domain < b->o.domains ? QN_OK : QN_EINVAL;
+}
+
+static void shm_ring(const struct qn_backend *b)
+{
+    struct qn_wait_stats unused = {0};
+    /* C: the stop, or that the server sleeps. */
+    qn_fence(QN_SEQ_CST);
+    qn_shm_ring(b, &unused);
+}
+
+static const struct qn_server_type server = {
+    .where = shm_where,
+    .begin = qn_shm_begin,
+    .scan = qn_shm_scan,
+    .sleep = qn_shm_sleep,
+    .ring = shm_ring,
+    .end = qn_shm_end,
+    .submit = shm_submit,
+    .collect = shm_collect,
+};
+
+const struct qn_delegate_type qn_delegate_shm_server = {
+    .name = "shm_server",
+    .domains = true,
+    .bytes = shm_bytes,
+    .format = shm_format,
+    .join = shm_join,
+    .leave = shm_leave,
+    .call = shm_call,
+    .server = &server,
+};

@@ -1,0 +1,237 @@
+/*
+ * Servers, one thread: requests are submitted, a poll runs them. Then every
+ * step is known.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/bits.h"
+#include "core/sync/clients.h"
+#include "tests/support/test.h"
+#include "tests/unit/core/sync/delegate/delegate_world.h"
+
+static const struct qn_server_opts forms[] = {
+    {.pause = QN_SERVER_ADAPTIVE},
+    {.pause = QN_SERVER_NONE, .stride = 2, .group_replies = true},
+    {.pause = QN_SERVER_FIXED, .pause_ns = 100, .only_server_uses_data = true},
+    {.stride = 1, .group_replies = true, .only_server_uses_data = true},
+};
+
+static struct qn_delegate_opts served(uint32_t clients, uint32_t domains,
+                                      const struct qn_server_opts *s)
+{
+    return (struct qn_delegate_opts){.type = qn_delegate_find("shm_server"),
+                                     .clients = clients,
+                                     .domains = domains,
+                                     .server = *s};
+}
+
+static void submits(struct world *w, struct qn_delegate_client *c, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        cr_assert_eq(qn_delegate_submit(&w->d, c, ADD, 1), QN_OK);
+    }
+}
+
+static void collects(struct world *w, struct qn_delegate_client *c,
+                     uint64_t first, uint32_t n)
+{
+    uint64_t result;
+    for (uint32_t i = 0; i < n; i++) {
+        cr_assert_eq(qn_delegate_collect(&w->d, c, &result), QN_OK);
+        cr_assert_eq(result, first + i);
+    }
+    cr_assert_eq(qn_delegate_collect(&w->d, c, &result), QN_ENOENT);
+}
+
+Test(server, results_come_in_the_order_of_submission)
+{
+    for (uint32_t f = 0; f < QN_ARRAY_COUNT(forms); f++) {
+        struct world w;
+        struct qn_delegate_client c;
+        struct qn_delegate_server s = {0};
+        uint64_t first = 0;
+        const struct qn_delegate_opts o = served(3, 1, &forms[f]);
+        world_make(&w, &o);
+        cr_assert_eq(qn_delegate_join(&w.d, &c, NULL), QN_OK);
+        for (uint32_t n = 1; n <= QN_SERVER_OPEN; first += n++) {
+            submits(&w, &c, n);
+            cr_assert_eq(qn_delegate_poll(&w.d, &s), (int)n);
+            collects(&w, &c, first, n);
+            cr_assert_eq(qn_delegate_poll(&w.d, &s), 0);
+        }
+        cr_assert_eq(s.stats.served, first);
+        qn_delegate_leave(&w.d, &c);
+        world_free(&w);
+    }
+}
+
+Test(server, more_than_eight_on_their_way_are_refused)
+{
+    struct world w;
+    struct qn_delegate_client c;
+    struct qn_delegate_server s = {0};
+    const struct qn_delegate_opts o = served(1, 1, &forms[0]);
+    world_make(&w, &o);
+    cr_assert_eq(qn_delegate_join(&w.d, &c, NULL), QN_OK);
+    submits(&w, &c, QN_SERVER_OPEN);
+    cr_assert_eq(qn_delegate_submit(&w.d, &c, ADD, 1), QN_EAGAIN);
+    cr_assert_eq(qn_delegate_poll(&w.d, &s), (int)QN_SERVER_OPEN);
+    collects(&w, &c, 0, QN_SERVER_OPEN);
+    qn_delegate_leave(&w.d, &c);
+    world_free(&w);
+}
+
+/* All entries in turn, with none of them ever the only one on its way. */
+Test(server, entries_are_used_again_while_others_are_on_their_way)
+{
+    struct world w;
+    struct qn_delegate_client c;
+    struct qn_delegate_server s = {0};
+    uint64_t result;
+    const struct qn_delegate_opts o = served(1, 1, &forms[1]);
+    world_make(&w, &o);
+    cr_assert_eq(qn_delegate_join(&w.d, &c, NULL), QN_OK);
+    submits(&w, &c, 3);
+    for (uint64_t i = 0; i < 100; i++) {
+        cr_assert_geq(qn_delegate_poll(&w.d, &s), 0);
+        cr_assert_eq(qn_delegate_collect(&w.d, &c, &result), QN_OK);
+        cr_assert_eq(result, i);
+        submits(&w, &c, 1);
+    }
+    cr_assert_eq(qn_delegate_poll(&w.d, &s), 1);
+    collects(&w, &c, 100, 3);
+    qn_delegate_leave(&w.d, &c);
+    world_free(&w);
+}
+
+Test(server, a_second_one_is_refused_until_the_first_has_left)
+{
+    struct world w;
+    struct qn_delegate_server a = {0}, b = {0}, wrong = {.domain = 1};
+    const struct qn_delegate_opts o = served(1, 1, &forms[0]);
+    world_make(&w, &o);
+    cr_assert_eq(qn_delegate_stop(&w.d), QN_ENOENT);
+    cr_assert_eq(qn_delegate_poll(&w.d, &wrong), QN_EINVAL);
+    cr_assert_eq(qn_delegate_poll(&w.d, &a), 0);
+    cr_assert_eq(qn_delegate_serve(&w.d, &b), QN_EBUSY);
+    cr_assert_eq(qn_delegate_stop(&w.d), QN_OK);
+    cr_assert_eq(qn_delegate_poll(&w.d, &b), QN_EBUSY);
+    cr_assert_eq(qn_delegate_poll(&w.d, &a), QN_EGONE);
+    cr_assert_eq(qn_delegate_poll(&w.d, &b), 0);
+    world_free(&w);
+}
+
+/* The client sends to where the former server was, and follows then. */
+Test(server, a_request_that_is_late_is_run_by_the_next_server)
+{
+    struct world w;
+    struct qn_delegate_client c;
+    const struct qn_delegate_opts o = served(2, 3, &forms[0]);
+    world_make(&w, &o);
+    cr_assert_eq(qn_delegate_join(&w.d, &c, NULL), QN_OK);
+    uint64_t first = 0;
+    for (uint32_t move = 0; move < 10; move++) {
+        struct qn_delegate_server s = {.domain = move % 3};
+        submits(&w, &c, 2);
+        cr_assert_eq(qn_delegate_poll(&w.d, &s), 2);
+        collects(&w, &c, first, 2);
+        submits(&w, &c, 3);
+        cr_assert_eq(qn_delegate_poll(&w.d, &s), 3);
+        collects(&w, &c, first + 2, 3);
+        cr_assert_eq(qn_delegate_stop(&w.d), QN_OK);
+        cr_assert_eq(qn_delegate_poll(&w.d, &s), QN_EGONE);
+        first += 5;
+    }
+    qn_delegate_leave(&w.d, &c);
+    world_free(&w);
+}
+
+/* A place goes on where its former client ended, in whichever entry. */
+Test(server, places_are_given_again)
+{
+    struct world w;
+    struct qn_delegate_client c[2], more;
+    struct qn_delegate_server s = {0};
+    const struct qn_delegate_opts o = served(2, 1, &forms[3]);
+    world_make(&w, &o);
+    uint64_t first = 0;
+    for (uint32_t i = 0; i < 20; i++) {
+        cr_assert_eq(qn_delegate_join(&w.d, &c[0], NULL), QN_OK);
+        cr_assert_eq(qn_delegate_join(&w.d, &c[1], NULL), QN_OK);
+        cr_assert_eq(qn_delegate_join(&w.d, &more, NULL), QN_EAGAIN);
+        submits(&w, &c[i % 2], 1 + i % 5);
+        cr_assert_eq(qn_delegate_poll(&w.d, &s), (int)(1 + i % 5));
+        collects(&w, &c[i % 2], first, 1 + i % 5);
+        first += 1 + i % 5;
+        qn_delegate_leave(&w.d, &c[1]);
+        qn_delegate_leave(&w.d, &c[0]);
+    }
+    world_free(&w);
+}
+
+/* Those of one domain share lines, so each domain has its places. */
+Test(server, grouped_replies_give_each_domain_its_share)
+{
+    struct world w;
+    struct qn_delegate_client c[4];
+    const struct qn_delegate_join_opts second = {.domain = 1};
+    const struct qn_delegate_opts o = served(3, 2, &forms[1]);
+    world_make(&w, &o);
+    cr_assert_eq(qn_delegate_join(&w.d, &c[0], NULL), QN_OK);
+    cr_assert_eq(qn_delegate_join(&w.d, &c[1], NULL), QN_EAGAIN);
+    cr_assert_eq(qn_delegate_join(&w.d, &c[1], &second), QN_OK);
+    cr_assert_eq(qn_delegate_join(&w.d, &c[2], &second), QN_OK);
+    cr_assert_eq(qn_delegate_join(&w.d, &c[3], &second), QN_EAGAIN);
+    world_free(&w);
+}
+
+Test(server, a_result_has_63_bits)
+{
+    struct world w;
+    struct qn_delegate_client c;
+    struct qn_delegate_server s = {0};
+    uint64_t result;
+    const struct qn_delegate_opts o = served(1, 1, &forms[0]);
+    world_make(&w, &o);
+    cr_assert_eq(qn_delegate_join(&w.d, &c, NULL), QN_OK);
+    for (uint32_t i = 0; i < 2; i++) {
+        cr_assert_eq(qn_delegate_submit(&w.d, &c, TOP, 0), QN_OK);
+        cr_assert_eq(qn_delegate_poll(&w.d, &s), 1);
+        cr_assert_eq(qn_delegate_collect(&w.d, &c, &result), QN_OK);
+        cr_assert_eq(result, QN_DELEGATE_VALUE);
+    }
+    world_free(&w);
+}
+
+Test(server, options_out_of_range_are_refused)
+{
+    const struct qn_server_opts bad[] = {
+        {.stride = 3},
+        {.pause = QN_SERVER_NONE + 1},
+        {.pause = QN_SERVER_FIXED},
+    };
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(bad); i++) {
+        const struct qn_delegate_opts o = served(1, 1, &bad[i]);
+        cr_assert_eq(qn_delegate_bytes(&o), 0, "%u", i);
+    }
+}
+
+Test(server, backends_without_one_refuse)
+{
+    struct world w;
+    struct qn_delegate_client c;
+    struct qn_delegate_server s = {0};
+    uint64_t result;
+    const struct qn_delegate_opts o = {.type = qn_delegate_find("cc_synch"),
+                                       .clients = 1};
+    world_make(&w, &o);
+    cr_assert_eq(qn_delegate_join(&w.d, &c, NULL), QN_OK);
+    cr_assert_eq(qn_delegate_serve(&w.d, &s), QN_ENOSYS);
+    cr_assert_eq(qn_delegate_poll(&w.d, &s), QN_ENOSYS);
+    cr_assert_eq(qn_delegate_stop(&w.d), QN_ENOSYS);
+    cr_assert_eq(qn_delegate_submit(&w.d, &c, ADD, 1), QN_ENOSYS);
+    cr_assert_eq(qn_delegate_collect(&w.d, &c, &result), QN_ENOSYS);
+    qn_delegate_leave(&w.d, &c);
+    world_free(&w);
+}
