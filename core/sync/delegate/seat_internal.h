@@ -2,8 +2,8 @@
 #define QN_SYNC_DELEGATE_SEAT_INTERNAL_H
 
 /**
- * Who serves an object: what shm_server and mp_server share. Inside of the
- * folder only.
+ * Which thread serves an object: what shm_server and mp_server share. Inside of
+ * the folder only.
  *
  * The seat is one word. Its generation grows with each server that takes it;
  * `where` tells clients where that one serves: a domain, or a node with queues.
@@ -59,25 +59,26 @@ struct qn_server_type {
                    uint64_t *result);
 };
 
-static inline struct qn_server_seat *qn_seat_of(const struct qn_backend *b)
+static inline struct qn_server_seat *qn_server_seat_of(
+    const struct qn_backend *b)
 {
     return (struct qn_server_seat *)b->memory;
 }
 
 /** The generation of a seat, or of what a client's line tells. */
-static inline uint64_t qn_seat_generation(uint64_t word)
+static inline uint64_t qn_server_seat_generation(uint64_t word)
 {
     return word >> 24;
 }
 
-static inline uint32_t qn_seat_where(uint64_t word)
+static inline uint32_t qn_server_seat_where(uint64_t word)
 {
     return (uint32_t)(word >> 8) & 0xffff;
 }
 
 /** Without what changes while one server has the seat: under what a client
  *  sends. */
-static inline uint64_t qn_seat_name(uint64_t word)
+static inline uint64_t qn_server_seat_name(uint64_t word)
 {
     return word & ~UINT64_C(0xff);
 }

@@ -24,7 +24,7 @@
 
 static int take_seat(const struct qn_backend *b, struct qn_delegate_server *s)
 {
-    struct qn_server_seat *seat = qn_seat_of(b);
+    struct qn_server_seat *seat = qn_server_seat_of(b);
     const struct qn_server_type *t = b->type->server;
     uint32_t where;
     int rc = t->where(b, s, &where);
@@ -38,7 +38,7 @@ static int take_seat(const struct qn_backend *b, struct qn_delegate_server *s)
         if ((now & QN_SEAT_SERVES) != 0 && !QN_SERVER_MUTANT(TWO_SERVERS)) {
             return QN_EBUSY;
         }
-        s->generation = qn_seat_generation(now) + 1;
+        s->generation = qn_server_seat_generation(now) + 1;
         mine = s->generation << 24 | (uint64_t)where << 8 | QN_SEAT_SERVES;
         /* acquire -> leave_seat: data and records of the former server. */
     } while (!qn_cas(&seat->word, &now, mine, QN_ACQUIRE));
@@ -50,10 +50,10 @@ static int take_seat(const struct qn_backend *b, struct qn_delegate_server *s)
 
 static void leave_seat(const struct qn_backend *b, struct qn_delegate_server *s)
 {
-    struct qn_server_seat *seat = qn_seat_of(b);
+    struct qn_server_seat *seat = qn_server_seat_of(b);
     b->type->server->end(b, s);
     /* relaxed: only a stop changes the word of a server that serves. */
-    const uint64_t name = qn_seat_name(qn_load(&seat->word, QN_RELAXED));
+    const uint64_t name = qn_server_seat_name(qn_load(&seat->word, QN_RELAXED));
     s->generation = 0;
     /* release -> take_seat. */
     qn_store(&seat->word, name, QN_RELEASE);
@@ -62,7 +62,8 @@ static void leave_seat(const struct qn_backend *b, struct qn_delegate_server *s)
 static bool is_stopped(const struct qn_backend *b)
 {
     /* relaxed: `stop` publishes nothing. */
-    return (qn_load(&qn_seat_of(b)->word, QN_RELAXED) & QN_SEAT_STOP) != 0;
+    return (qn_load(&qn_server_seat_of(b)->word, QN_RELAXED) & QN_SEAT_STOP) !=
+           0;
 }
 
 int qn_delegate_poll(const struct qn_delegate *d, struct qn_delegate_server *s)
@@ -121,7 +122,7 @@ int qn_delegate_stop(const struct qn_delegate *d)
     if (b->type->server == NULL) {
         return QN_ENOSYS;
     }
-    struct qn_server_seat *seat = qn_seat_of(b);
+    struct qn_server_seat *seat = qn_server_seat_of(b);
     uint64_t now = qn_load(&seat->word, QN_RELAXED);
     do {
         if ((now & QN_SEAT_SERVES) == 0) {

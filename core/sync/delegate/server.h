@@ -33,7 +33,8 @@
  * that share the server's core get a thousandth of what the others get: the
  * server finds work from the others, and gives its core away only when it does
  * not. A server sleeps when it has found nothing for a while, and clients sleep
- * when they have waited long; whoever has something for a sleeper wakes it.
+ * when they have waited long; a thread that has something for a sleeper wakes
+ * it.
  *
  * Progress: blocking. A server that dies, or that runs an operation which does
  * not end, holds up all clients for ever.

@@ -74,12 +74,12 @@ static uint32_t domain_of(const struct scan *k, uint32_t place)
      * is valid. */
     const uint64_t seat =
         qn_load(&qn_shm_sends(k->b, &k->layout)[place], QN_ACQUIRE);
-    if (qn_seat_generation(seat) == k->s->generation ||
+    if (qn_server_seat_generation(seat) == k->s->generation ||
         QN_SERVER_MUTANT(FORGET_LATE)) {
         *word |= bit;
         return k->s->domain;
     }
-    return qn_seat_where(seat);
+    return qn_server_seat_where(seat);
 }
 
 static void store_reply(const struct scan *k, qn_a64 *to, uint64_t reply)
@@ -114,7 +114,7 @@ static void run_entry(struct scan *k, const struct qn_shm_lines *l,
 
 static void wake_client(struct scan *k, struct qn_shm_slot *slot)
 {
-    /* relaxed: of who wakes, the client takes nothing; it looks at its reply.
+    /* relaxed: it publishes nothing; the client looks at its reply.
      */
     if (qn_exchange(&slot->parked, 0, QN_RELAXED) != 0) {
         qn_unpark_word(&slot->parked);
@@ -122,7 +122,7 @@ static void wake_client(struct scan *k, struct qn_shm_slot *slot)
     }
 }
 
-static void look_at(struct scan *k, uint32_t place)
+static void serve_slot(struct scan *k, uint32_t place)
 {
     const struct qn_shm_lines l =
         qn_shm_lines_of(k->b, &k->layout, domain_of(k, place), place);
@@ -149,11 +149,12 @@ static void write_group(struct scan *k)
 uint32_t qn_shm_scan(const struct qn_backend *b, struct qn_delegate_server *s)
 {
     struct scan k = scan_of(b, s);
-    /* relaxed: see "Sleep": who joins rings, too, if it waits. */
+    /* relaxed: see "Sleep": a client that has joined rings, too, if it waits.
+     */
     const uint32_t places =
         (uint32_t)qn_load(&qn_shm_head_of(b)->places, QN_RELAXED);
     for (uint32_t place = 0; place < places; place++) {
-        look_at(&k, place);
+        serve_slot(&k, place);
         if (place % GROUP == GROUP - 1 || place + 1 == places) {
             write_group(&k);
         }
@@ -186,7 +187,7 @@ static void last_fence(void)
 
 void qn_shm_sleep(const struct qn_backend *b, struct qn_delegate_server *s)
 {
-    struct qn_server_seat *seat = qn_seat_of(b);
+    struct qn_server_seat *seat = qn_server_seat_of(b);
     /* relaxed: the fence, S, orders it. */
     qn_store(&seat->asleep, 1, QN_RELAXED);
     last_fence();
@@ -224,7 +225,7 @@ void qn_shm_end(const struct qn_backend *b, struct qn_delegate_server *s)
 
 void qn_shm_ring(const struct qn_backend *b, struct qn_wait_stats *w)
 {
-    struct qn_server_seat *seat = qn_seat_of(b);
+    struct qn_server_seat *seat = qn_server_seat_of(b);
     /* relaxed: the caller's fence, C, orders them. */
     if (qn_load(&seat->asleep, QN_RELAXED) == 1 &&
         qn_exchange(&seat->asleep, 0, QN_RELAXED) == 1) {

@@ -74,7 +74,8 @@ static struct qn_shm_lines lines_of(const struct qn_backend *b,
                                     const struct qn_backend_client *c)
 {
     const struct qn_shm_layout l = qn_shm_layout_of(&b->o);
-    return qn_shm_lines_of(b, &l, qn_seat_where(c->server.seat), c->place);
+    return qn_shm_lines_of(b, &l, qn_server_seat_where(c->server.seat),
+                           c->place);
 }
 
 /* The toggles of this copy, and the count of requests in it. Its replies were
@@ -90,7 +91,7 @@ static void read_slot(struct qn_server_client *c, const struct qn_shm_lines *l)
 }
 
 /* With grouped replies each domain has its share of the places, so that those
- * who share a line are neighbours. */
+ * that share a line are neighbours. */
 static int take_place(const struct qn_backend *b, struct qn_backend_client *c,
                       uint32_t domain)
 {
@@ -159,8 +160,8 @@ static uint32_t submit_entry(const struct qn_backend *b,
     const uint32_t number = s->sent + 1;
     if (s->sent == s->collected) {
         /* relaxed: an old value is a seat under which a server looks, too. */
-        const uint64_t seat =
-            qn_seat_name(qn_load(&qn_seat_of(b)->word, QN_RELAXED));
+        const uint64_t seat = qn_server_seat_name(
+            qn_load(&qn_server_seat_of(b)->word, QN_RELAXED));
         if (seat != s->seat) {
             follow_seat(b, c, seat);
         }
@@ -173,7 +174,7 @@ static uint32_t submit_entry(const struct qn_backend *b,
     /* relaxed: `request` publishes them. */
     qn_store(&e->arg, arg, QN_RELAXED);
     qn_store(&e->op, op | (s->toggles >> entry & 1) << 31, QN_RELAXED);
-    /* release -> look_at (shm_scan.c). */
+    /* release -> serve_slot (shm_scan.c). */
     qn_store(&l.slot->request, (uint64_t)number << 32 | s->origin, QN_RELEASE);
     s->sent = number;
     c->stats.operations++;

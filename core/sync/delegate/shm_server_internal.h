@@ -58,7 +58,7 @@ static_assert(sizeof(struct qn_shm_slot) == QN_CACHELINE, "one line");
 static_assert(sizeof(struct qn_shm_more) == 3 * QN_CACHELINE, "three");
 
 struct qn_shm_head {
-    struct qn_server_seat seat;          /* first: qn_seat_of */
+    struct qn_server_seat seat;          /* first: qn_server_seat_of */
     alignas(QN_CACHELINE) qn_a64 places; /* of clients that have ever joined: up
                                             to the largest and 1 more */
 };
