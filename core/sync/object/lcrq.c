@@ -156,9 +156,9 @@ static struct lcrq_at at(const struct qn_lcrq_client *c, uint32_t number)
 /* The ring that `end` names, pinned (rule 1). */
 static uint32_t pin(struct qn_lcrq_client *c, const qn_a32 *end)
 {
-    /* acquire -> the compare-and-swap that linked the ring: its first value.
-     * An old one is pinned still, and then its successor is found. */
-    uint32_t number = qn_load(end, QN_ACQUIRE);
+    /* relaxed: one that is not pinned is loaded again below; the pinned one,
+     * if it is an old one, has a successor, which is found there. */
+    uint32_t number = qn_load(end, QN_RELAXED);
     while (number != c->pinned) {
         c->pinned = number;
         if (!QN_OBJECT_MUTANT(LCRQ_NO_PIN)) {
@@ -166,6 +166,7 @@ static uint32_t pin(struct qn_lcrq_client *c, const qn_a32 *end)
              * finds that the ring has been left, or that one the pin. */
             qn_store(c->pin, number, QN_SEQ_CST);
         }
+        /* It also acquires the ring as it begins. */
         number = qn_load(end, QN_SEQ_CST);
     }
     return number;
@@ -246,7 +247,8 @@ static int append(struct qn_lcrq_client *c, uint32_t last, uint64_t value,
     }
     uint32_t number = claim_any(c);
     if (number == 0) {
-        return qn_load(link, QN_ACQUIRE) == 0 ? QN_EAGAIN : QN_EBUSY;
+        /* relaxed: if there is one, it is loaded again. */
+        return qn_load(link, QN_RELAXED) == 0 ? QN_EAGAIN : QN_EBUSY;
     }
     struct lcrq_at a = at(c, number);
     lcrq_ring_begin(&a, value, narrow);

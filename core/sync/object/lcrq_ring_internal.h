@@ -27,10 +27,10 @@
  * Value 0 is "nothing", so memory of zeros is an empty ring. `narrow` is a
  * constant at each call.
  *
- * Orders. The fetch_adds, the head and the tail are seq_cst: that the queue is
- * empty is said of both. A cell is loaded with acquire, the turn first: what is
- * done about it is confirmed by a compare-and-swap, or holds for ever (an index
- * never goes back).
+ * Orders. The fetch_adds, and where "empty" is said the tail, are seq_cst: an
+ * enqueue that is over must be seen. A cell's turn is loaded with acquire; what
+ * is done about a cell is confirmed by a compare-and-swap of all of it, or
+ * holds for ever (an index never goes back).
  */
 
 #include "core/base/atomic.h"
@@ -86,8 +86,9 @@ static inline struct lcrq_content lcrq_cell_load(const struct lcrq_cell *c,
                                                  LCRQ_NARROW_BITS,
                                      .value = first & UINT32_MAX};
     }
+    /* relaxed: a value that is not the turn's fails at the next step. */
     return (struct lcrq_content){.turn = first,
-                                 .value = qn_load(&c->pair.second, QN_ACQUIRE)};
+                                 .value = qn_load(&c->pair.second, QN_RELAXED)};
 }
 
 static inline bool lcrq_cell_cas(struct lcrq_cell *c, struct lcrq_content from,
@@ -134,11 +135,13 @@ static inline bool lcrq_ring_put(const struct lcrq_at *at, uint64_t value,
         if (!over && lcrq_put_at(at, index, value, narrow)) {
             return true;
         }
-        uint64_t head = qn_load(&at->ring->head, QN_SEQ_CST);
+        /* relaxed: with an old head the ring is closed early. */
+        uint64_t head = qn_load(&at->ring->head, QN_RELAXED);
         if (over || tries == LCRQ_TRIES ||
             (int64_t)(index - head) >= (int64_t)at->cells) {
             if (!QN_OBJECT_MUTANT(LCRQ_OPEN)) {
-                (void)qn_fetch_or(&at->ring->tail, LCRQ_CLOSED, QN_SEQ_CST);
+                /* relaxed: what finds the successor finds this, too. */
+                (void)qn_fetch_or(&at->ring->tail, LCRQ_CLOSED, QN_RELAXED);
             }
             return false;
         }
@@ -183,13 +186,15 @@ static inline uint64_t lcrq_take_at(const struct lcrq_at *at, uint64_t index,
 }
 
 /* Dequeues that found nothing have drawn indices beyond the tail: it follows.
- * Not where the ring is closed: the bit makes it larger than any head. */
+ * Not where the ring is closed: the bit makes it larger than any head. relaxed:
+ * it only saves enqueues from cells that are lost to them. */
 static inline void lcrq_ring_fix(const struct lcrq_at *at)
 {
-    uint64_t tail = qn_load(&at->ring->tail, QN_SEQ_CST);
-    uint64_t head = qn_load(&at->ring->head, QN_SEQ_CST);
-    while (tail < head && !qn_cas(&at->ring->tail, &tail, head, QN_SEQ_CST)) {
-        head = qn_load(&at->ring->head, QN_SEQ_CST);
+    uint64_t tail = qn_load(&at->ring->tail, QN_RELAXED);
+    uint64_t head = qn_load(&at->ring->head, QN_RELAXED);
+    /* acquire has no partner: the weakest that a failure allows. */
+    while (tail < head && !qn_cas(&at->ring->tail, &tail, head, QN_ACQUIRE)) {
+        head = qn_load(&at->ring->head, QN_RELAXED);
     }
 }
 
@@ -235,11 +240,11 @@ static inline void lcrq_ring_begin(const struct lcrq_at *a, uint64_t value,
     qn_store(&a->ring->next, 0, QN_RELAXED);
 }
 
-/** A look that draws no index. The head first: while the tail is loaded, the
- *  head is at least what was loaded. */
+/** A look that draws no index. acquire: the head first; while the tail is
+ *  loaded, the head is at least what was loaded. */
 static inline bool lcrq_ring_empty(const struct lcrq_at *at)
 {
-    uint64_t head = qn_load(&at->ring->head, QN_SEQ_CST);
+    uint64_t head = qn_load(&at->ring->head, QN_ACQUIRE);
     return !lcrq_expected(at, head);
 }
 

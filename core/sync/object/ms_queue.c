@@ -96,7 +96,8 @@ static uint64_t enqueue(struct ms_queue *q, uint64_t value)
     /* relaxed: the delegate orders enqueues. */
     uint32_t number = qn_load(&q->free, QN_RELAXED);
     /* acquire -> the release in dequeue: it has done with the node. */
-    if (number == qn_load(&q->head, QN_ACQUIRE)) {
+    if (number == qn_load(&q->head, QN_ACQUIRE) &&
+        !QN_OBJECT_MUTANT(MS_REUSED)) {
         return QN_NOTHING;
     }
     uint32_t tail = qn_load(&q->tail, QN_RELAXED);
@@ -122,9 +123,6 @@ static uint64_t dequeue(struct ms_queue *q)
     uint32_t first = qn_load(&node[head].next, QN_SEQ_CST);
     if (first == 0) {
         return QN_NOTHING;
-    }
-    if (QN_OBJECT_MUTANT(MS_REUSED)) {
-        qn_store(&q->head, first, QN_RELEASE);
     }
     uint64_t value = qn_load(&node[first].value, QN_RELAXED);
     /* release -> the acquire in enqueue: the old head may be used again. */

@@ -25,7 +25,7 @@
     X(TREIBER_LATE, TREIBER, "a value is stored behind its node's push")       \
     X(TREIBER_KEPT, TREIBER, "a node that was popped is not given back")       \
     X(MS_EARLY, MS, "a node is linked in front of its value")                  \
-    X(MS_REUSED, MS, "a node is given back in front of its value's load")      \
+    X(MS_REUSED, MS, "an enqueue takes the head, which is not free")           \
     X(MS_ALONE, MS, "an enqueue runs without its delegate")                    \
     X(LIST_KEPT, LIST, "a node that was popped is not given back")             \
     X(LIST_PEEK, LIST, "a pop leaves the value")                               \

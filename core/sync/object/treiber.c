@@ -77,9 +77,9 @@ static void stack_push(struct qn_pair *top, struct treiber_node *node,
 {
     qn_a32 *link = link_of(node, number, batches);
     for (uint32_t pauses = 1;; pauses = QN_MIN(2 * pauses, TREIBER_PAUSES)) {
-        /* acquire -> the compare-and-swap of the pair. What was loaded of two
-         * moments fails below: no tag comes twice. */
-        uint64_t tag = qn_load(&top->first, QN_ACQUIRE);
+        /* relaxed: what was loaded of two moments fails below, since no tag
+         * comes twice. */
+        uint64_t tag = qn_load(&top->first, QN_RELAXED);
         uint64_t below = qn_load(&top->second, QN_RELAXED);
         /* relaxed: the compare-and-swap publishes it. */
         qn_store(link, (uint32_t)below, QN_RELAXED);

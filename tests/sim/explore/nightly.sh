@@ -29,6 +29,9 @@ env -u QN_EXPLORE_DEVIATIONS QN_ORDERS_ALL=1 \
 # Delegation, with one deviation more than in CI for two and for three clients.
 cmake --build --preset release --target test_delegate_explore >&2
 QN_EXPLORE_MORE=1 build/release/tests/sim/explore/sync/test_delegate_explore
+# Queues and stacks: half a minute of CPU.
+cmake --build --preset release --target test_object_explore >&2
+build/release/tests/sim/explore/sync/object/test_object_explore
 # Three nodes and a kill.
 QN_EXPLORE_DEVIATIONS=1 build/release/tests/sim/test_alike_explore
 # Orders that no search finds, with the last level too.
