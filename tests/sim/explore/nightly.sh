@@ -30,8 +30,10 @@ env -u QN_EXPLORE_DEVIATIONS QN_ORDERS_ALL=1 \
 cmake --build --preset release --target test_delegate_explore >&2
 QN_EXPLORE_MORE=1 build/release/tests/sim/explore/sync/test_delegate_explore
 # Queues and stacks: half a minute of CPU.
-cmake --build --preset release --target test_object_explore >&2
+cmake --build --preset release --target test_object_explore test_object_orders >&2
 build/release/tests/sim/explore/sync/object/test_object_explore
+env -u QN_EXPLORE_DEVIATIONS QN_ORDERS_ALL=1 \
+    build/release/tests/sim/explore/sync/object/test_object_orders
 # Three nodes and a kill.
 QN_EXPLORE_DEVIATIONS=1 build/release/tests/sim/test_alike_explore
 # Orders that no search finds, with the last level too.
