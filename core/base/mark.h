@@ -55,6 +55,7 @@ void qn_sim_touch(const void *at, size_t n, bool written);
 void qn_sim_work(uint64_t ns);
 void qn_sim_looks_until(uint64_t deadline);
 bool qn_sim_may_look(void);
+bool qn_sim_may_park(void);
 #endif
 
 /** A library call begins. */
@@ -127,6 +128,17 @@ static inline bool qn_may_look(void)
 {
 #ifdef QN_SIM
     return qn_sim_may_look();
+#else
+    return true;
+#endif
+}
+
+/** May the caller sleep? false: on a machine whose programs, as most in print,
+ *  look on for ever. */
+static inline bool qn_may_park(void)
+{
+#ifdef QN_SIM
+    return qn_sim_may_park();
 #else
     return true;
 #endif

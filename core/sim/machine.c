@@ -371,3 +371,9 @@ bool qn_sim_may_look(void)
 {
     return qn_sim.self == QN_SIM_NO_NODE || !qn_sim.scheduler->parks_at_once;
 }
+
+bool qn_sim_may_park(void)
+{
+    return qn_sim.self == QN_SIM_NO_NODE ||
+           qn_sim.scheduler->may_park == NULL || qn_sim.scheduler->may_park();
+}

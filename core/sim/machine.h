@@ -97,6 +97,8 @@ struct qn_sim_scheduler {
     void (*looks_until)(qn_time_t deadline);
     /** No time passes while a node runs: one that waits parks at once. */
     bool parks_at_once;
+    /** Whether one that waits ever parks; NULL: yes. */
+    bool (*may_park)(void);
 };
 
 /* `n` is 4 or 8 bytes, 16 for a pair, any number for copies. */

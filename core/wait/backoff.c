@@ -6,6 +6,7 @@
 #include "core/wait/backoff.h"
 
 #include "core/base/atomic.h"
+#include "core/base/mark.h"
 #include "core/wait/park.h"
 
 /* Two nodes of a core: one that has something to do gets the core by the first
@@ -37,6 +38,10 @@ void qn_backoff_reset(struct qn_backoff *p)
 
 bool qn_backoff_again(struct qn_backoff *p)
 {
+    if (!qn_may_park()) {
+        qn_pause();
+        return true;
+    }
     if (p->o.look_ns > 0 && p->yields == 0) {
         if (++p->looks % QN_BACKOFF_LOOKS != 0) {
             qn_pause();

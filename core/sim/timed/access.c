@@ -141,6 +141,16 @@ static void await_line(struct qn_actor *a, const struct qn_line *line,
     count_overtaken(line, a->ticket);
 }
 
+/* A node that only lets time pass between two pauses does not look. */
+static bool is_polled(const struct qn_line *line)
+{
+    const struct qn_line_watch *w = line->watchers;
+    while (w != NULL && !qn_timed.actor[w->node].polls) {
+        w = w->next;
+    }
+    return w != NULL;
+}
+
 static void access_line(struct qn_actor *a, const struct qn_sim_access *x,
                         uintptr_t base, bool streamed, bool may_be_stale)
 {
@@ -161,7 +171,9 @@ static void access_line(struct qn_actor *a, const struct qn_sim_access *x,
                                     .issued = out->clock,
                                     .streamed = streamed,
                                     .past_cache = x->streaming,
-                                    .may_be_stale = may_be_stale};
+                                    .may_be_stale = may_be_stale,
+                                    .polled = is_polled(line),
+                                    .polls = kind == QN_SIM_LOAD && a->polls};
     await_line(a, line, &access);
     struct qn_price p =
         qn_timed.prices->access(qn_timed.prices, line->state, &access);

@@ -16,7 +16,8 @@
  * |                                        | than this look                  |
  * | load or store, never used by another   | hit                             |
  * | store, no other has a copy             | hit                             |
- * | store, i and others have copies        | s(i, v), v the dearest          |
+ * | store, i and others have copies        | s(i, v), v the dearest; with    |
+ * |                                        | `shared_store` a part of s + r  |
  * | store, i has none, j wrote last        | r(j, i) + s(i, v)               |
  * | read-modify-write                      | as the store, at least rmw      |
  * | streaming store                        | hit; it is in memory, and no    |
@@ -38,11 +39,12 @@
  * which arrives memory / 2 after the last of them. It ends with a streaming
  * store of the core to another line; with any other access to the line but a
  * look at an old copy; and when it has arrived, for which fences and
- * read-modify-writes of the node wait. QN_COHERENT_STREAMS transfers of a core
- * may be on their way; one more waits.
+ * read-modify-writes of the node wait. `streams` transfers of a core may be on
+ * their way; one more waits.
  *
  * With a prefetcher a line that was asked for is brought when any node accesses
- * it next, as if at the time when it was asked for.
+ * it next, as if at the time when it was asked for. A stream that is stored to
+ * brings lines that no other has then, and none that others poll.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -155,20 +157,40 @@ static qn_ps_t take_link(struct qn_coherent *c, uint32_t a, uint32_t b,
 
 /* ---- the prefetcher ---- */
 
-/* Units that have asked for this line have got a copy. */
-static void bring(struct qn_coherent *c, struct line *l)
+/* To write: the unit has the only copy. */
+static void take_copies(struct qn_coherent *c, struct line *l, uint32_t unit)
+{
+    memset(l->holder, 0, c->words * sizeof l->holder[0]);
+    l->copies = 0;
+    l->writer = c->unit[unit].node;
+}
+
+/* Units that have asked for this line have got a copy. One that wants to write
+ * it gets none if others poll it: they take it back. */
+static void bring(struct qn_coherent *c, struct line *l,
+                  const struct qn_line_access *a)
 {
     for (uint32_t u = 0; u < c->units; u++) {
         struct qn_prefetch *f = &c->unit[u].ahead;
-        if (f->asked != l->base) {
+        struct qn_prefetch_line *p =
+            qn_prefetch_find(f, l->base, QN_PREFETCH_ASKED);
+        if (p == NULL) {
             continue;
         }
-        f->asked = 0;
-        if (l->writer != QN_SIM_NO_NODE && !holds(l, u)) {
-            f->brought = l->base;
-            f->begun_at = QN_MAX(f->asked_at, l->busy);
-            hold(l, u);
+        bool polled = a->polled || (a->polls && c->unit_of[a->node] != u);
+        if (l->writer == QN_SIM_NO_NODE || holds(l, u) ||
+            (f->writes && polled)) {
+            qn_prefetch_drop(f, p);
+            continue;
         }
+        p->state = QN_PREFETCH_IS;
+        p->at = QN_MAX(p->at, l->busy);
+        p->whole =
+            c->receive[(size_t)l->writer * c->prices.nodes + c->unit[u].node];
+        if (f->writes) {
+            take_copies(c, l, u);
+        }
+        hold(l, u);
     }
 }
 
@@ -177,17 +199,14 @@ static qn_ps_t rest_of(struct qn_coherent *c, const struct line *l,
                        const struct qn_line_access *a, qn_ps_t at)
 {
     struct qn_prefetch *f = &c->unit[c->unit_of[a->node]].ahead;
-    if (c->prefetch <= 0 || f->brought != l->base) {
+    struct qn_prefetch_line *p = qn_prefetch_find(f, l->base, QN_PREFETCH_IS);
+    if (p == NULL) {
         return 0;
     }
-    f->brought = 0;
-    if (l->in_memory) {
-        return 0;
-    }
-    qn_ps_t whole = c->receive[(size_t)l->writer * c->prices.nodes + a->node];
-    qn_ps_t gone = at > f->begun_at ? QN_MIN(at - f->begun_at, whole) : 0;
+    qn_prefetch_drop(f, p);
+    qn_ps_t gone = at > p->at ? QN_MIN(at - p->at, p->whole) : 0;
     qn_ps_t hidden = (qn_ps_t)llround((double)gone * c->prefetch);
-    return QN_MAX(whole - hidden, c->prices.hit);
+    return l->in_memory ? 0 : QN_MAX(p->whole - hidden, c->prices.hit);
 }
 
 /* ---- accesses ---- */
@@ -235,7 +254,8 @@ static struct qn_price load(struct qn_coherent *c, struct line *l,
         l->served = p.start + share(price, c->serve);
     }
     if (c->prefetch > 0 && p.transfer == QN_TRANSFER_READ) {
-        qn_prefetch_miss(&c->unit[unit].ahead, l->base, p.start);
+        qn_prefetch_miss(&c->unit[unit].ahead, c->prefetch_ahead, l->base,
+                         p.start);
     }
     p.end = p.start + (a->streamed ? share(price, c->stream) : price);
     p.visible = p.end;
@@ -249,7 +269,11 @@ static void drop_copies(struct qn_coherent *c, struct line *l, qn_ps_t visible)
 {
     for (uint32_t u = 0; c->prefetch > 0 && u < c->units; u++) {
         struct qn_prefetch *f = &c->unit[u].ahead;
-        f->brought = f->brought == l->base ? 0 : f->brought;
+        struct qn_prefetch_line *p =
+            qn_prefetch_find(f, l->base, QN_PREFETCH_IS);
+        if (p != NULL) {
+            qn_prefetch_drop(f, p);
+        }
     }
     memcpy(l->holder + c->words, l->holder, c->words * sizeof l->holder[0]);
     memset(l->holder, 0, c->words * sizeof l->holder[0]);
@@ -268,6 +292,20 @@ static struct qn_price buffered(struct qn_coherent *c,
     p.start = entered;
     p.end = entered + c->prices.hit;
     return p;
+}
+
+/* What it costs that others lose their copies, and the line before that. A line
+ * that one cache has is handed over; one that several have is another matter
+ * where `shared_store` says so. */
+static qn_ps_t take_away(const struct qn_coherent *c, const struct line *l,
+                         uint32_t node, uint32_t dearest_one, qn_ps_t fetched)
+{
+    size_t to = (size_t)node * c->prices.nodes + dearest_one;
+    if (c->shared_store <= 0 || l->copies < 2) {
+        return fetched + c->send[to];
+    }
+    return QN_MAX(share(c->send[to] + c->receive[to], c->shared_store),
+                  c->shared_store_least);
 }
 
 static struct qn_price store(struct qn_coherent *c, struct line *l,
@@ -301,7 +339,7 @@ static struct qn_price store(struct qn_coherent *c, struct line *l,
     if (l->copies > (mine ? 1u : 0u)) {
         p.transfer = QN_TRANSFER_WRITE;
         p.peer = dearest(c, l, a->node);
-        price += c->send[(size_t)a->node * c->prices.nodes + p.peer];
+        price = take_away(c, l, a->node, p.peer, price);
     }
     if (p.peer != QN_SIM_NO_NODE) {
         p.start = take_link(c, p.peer, a->node, p.start, price);
@@ -313,6 +351,7 @@ static struct qn_price store(struct qn_coherent *c, struct line *l,
     hold(l, unit);
     l->writer = a->node;
     l->in_memory = false;
+    qn_prefetch_stored(&c->unit[unit].ahead, l->base);
     return buffers ? buffered(c, a, p, entered) : p;
 }
 
@@ -325,13 +364,12 @@ static void set_flight(struct qn_coherent_unit *u, qn_ps_t end)
 
 /* A transfer to memory begins. @return when there is room for it. */
 static qn_ps_t begin_flight(struct qn_coherent *c, const struct line *l,
-                            uint32_t unit, qn_ps_t issued)
+                            uint32_t unit, bool polled, qn_ps_t issued)
 {
     struct qn_coherent_unit *u = &c->unit[unit];
-    bool others = l->copies > (holds(l, unit) ? 1u : 0u);
-    u->way = share(c->memory, others ? c->watched / 2 : 0.5);
+    u->way = share(c->memory, polled ? c->watched / 2 : 0.5);
     u->open = l->base;
-    for (uint32_t i = 0; i < QN_COHERENT_STREAMS; i++) {
+    for (uint32_t i = 0; i < c->streams; i++) {
         u->newest = u->flight[i] < u->flight[u->newest] ? i : u->newest;
     }
     return QN_MAX(issued, u->flight[u->newest]);
@@ -364,7 +402,7 @@ static struct qn_price store_past_cache(struct qn_coherent *c, struct line *l,
     if (p.goes_on) {
         p.visible = QN_MAX(l->busy, p.start + u->way);
     } else {
-        p.start = begin_flight(c, l, unit, p.start);
+        p.start = begin_flight(c, l, unit, a->polled, p.start);
         p.visible = QN_MAX(p.start, l->busy) + u->way;
     }
     p.end = p.start + c->prices.hit;
@@ -384,7 +422,7 @@ static struct qn_price price_access(struct qn_prices *p, void *line,
     struct qn_coherent *c =
         (struct qn_coherent *)(void *)p; /* its first member */
     if (c->prefetch > 0) {
-        bring(c, line);
+        bring(c, line, a);
     }
     switch (a->kind) {
     case QN_SIM_STORE:

@@ -13,8 +13,9 @@
 #include "core/machine/machine.h"
 #include "core/sim/timed/prices.h"
 
-/** Lines that streaming stores of one core may have on their way to memory: the
- *  line fill buffers of Intel's cores since Nehalem (its optimization manual).
+/** Lines that streaming stores of one core may have on their way to memory, at
+ *  most: the line fill buffers of Intel's cores since Nehalem (its optimization
+ * manual).
  */
 #define QN_COHERENT_STREAMS 10u
 
@@ -37,18 +38,25 @@ struct qn_coherent_opts {
                               length; else it sees a change at once */
     double prefetch;       /* share of a transfer that a stride prefetcher hides
                               while it lasts, 0 to 1; 0: there is none */
-    bool hyper_threads;    /* nodes on one physical core share its cache, and
-                              its issue: one accesses or computes at a time */
-    double hit_cycles;     /* 0: the lesser of 4 and half of the cheapest s */
-    double rmw_cycles;     /* least price of a read-modify-write; 0: 20 */
-    double fence_cycles;   /* 0: 20 */
-    double clock_cycles;   /* of reading the clock; 0: 20 */
-    double memory_cycles;  /* of reading what was stored past the caches; 0:
-                              the dearest r */
-    double watched;        /* factor of the time of a streaming store to a line
-                              of which others have copies, from 1; 0: 1 */
-    double wake_ns;        /* 0: 2000 */
-    double syscall_ns;     /* of parking and ringing; 0: 200 */
+    uint32_t prefetch_ahead; /* lines that a stream asks for; 0: 1 */
+    double shared_store; /* a store to a line that two or more caches have costs
+                            this share of s + r; 0: s of the dearest, and r
+                            before it if the node has no copy */
+    double shared_store_cycles; /* of that, the least */
+    bool hyper_threads;   /* nodes on one physical core share its cache, and
+                             its issue: one accesses or computes at a time */
+    double hit_cycles;    /* 0: the lesser of 4 and half of the cheapest s */
+    double rmw_cycles;    /* least price of a read-modify-write; 0: 20 */
+    double fence_cycles;  /* 0: 20 */
+    double clock_cycles;  /* of reading the clock; 0: 20 */
+    double memory_cycles; /* of reading what was stored past the caches; 0:
+                             the dearest r */
+    uint32_t streams;     /* lines on their way there; 0: all of them */
+    double watched;       /* factor of the time of a streaming store to a line
+                             at which others look again and again, from 1;
+                             0: 1 */
+    double wake_ns;       /* 0: 2000 */
+    double syscall_ns;    /* of parking and ringing; 0: 200 */
     double mark_cycles[QN_MARKS]; /* of library calls; 0: nothing */
     bool bare; /* hit, read-modify-write, fence and clock cost 1 ps each: only
                   transfers count */

@@ -31,7 +31,11 @@ struct qn_coherent {
     double link;
     qn_ps_t rmw, memory;
     double watched;
+    uint32_t streams;
     double queued, serve, stream, prefetch;
+    uint32_t prefetch_ahead;
+    double shared_store; /* 0: off */
+    qn_ps_t shared_store_least;
     struct qn_store_buffer buffer;
     qn_ps_t *send;    /* [n*n] row: the sender */
     qn_ps_t *receive; /* [n*n] likewise */

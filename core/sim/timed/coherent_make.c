@@ -37,7 +37,10 @@ static bool opts_good(const struct qn_machine *m, const uint32_t *core,
                 o->stream <= 1 && o->link >= 0 && o->link <= 1 &&
                 o->prefetch >= 0 && o->prefetch <= 1 &&
                 (o->watched == 0 || o->watched >= 1) && o->queued >= 0 &&
-                o->memory_cycles >= 0 && o->store_buffer <= QN_STORE_BUFFER_MAX;
+                o->prefetch_ahead <= QN_PREFETCH_AHEAD &&
+                o->streams <= QN_COHERENT_STREAMS && o->shared_store >= 0 &&
+                o->shared_store_cycles >= 0 && o->memory_cycles >= 0 &&
+                o->store_buffer <= QN_STORE_BUFFER_MAX;
     for (uint32_t i = 0; i < nodes && good; i++) {
         good = core[i] < m->n;
         for (uint32_t j = 0; j < i && good; j++) {
@@ -120,6 +123,7 @@ static void fill_prices(struct qn_coherent *c, const struct qn_coherent_opts *o,
     }
     c->memory = o->memory_cycles > 0 ? to_ps(o->memory_cycles, ghz) : dearest;
     c->watched = or_else(o->watched, 1);
+    c->streams = o->streams > 0 ? o->streams : QN_COHERENT_STREAMS;
     c->rmw = o->bare ? 1 : to_ps(or_else(o->rmw_cycles, RMW_CYCLES), ghz);
     p->park = to_ps(or_else(o->syscall_ns, SYSCALL_NS), 1);
     p->ring = p->park;
@@ -130,6 +134,9 @@ static void fill_prices(struct qn_coherent *c, const struct qn_coherent_opts *o,
     p->polls = o->poll;
     c->link = o->link;
     c->prefetch = o->prefetch;
+    c->prefetch_ahead = QN_MAX(o->prefetch_ahead, 1u);
+    c->shared_store = o->shared_store;
+    c->shared_store_least = to_ps(o->shared_store_cycles, ghz);
     c->queued = or_else(o->queued, 1);
     c->serve = or_else(o->serve, SHARE_USUAL);
     c->stream = or_else(o->stream, SHARE_USUAL);

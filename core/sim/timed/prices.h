@@ -55,6 +55,8 @@ struct qn_line_access {
     bool streamed;     /* not the first line of a copy */
     bool past_cache;   /* a store past the caches */
     bool may_be_stale; /* a load of which this line is all */
+    bool polled;       /* other nodes look at the line again and again */
+    bool polls;        /* the node itself does */
 };
 
 /** Operations of devices beside coherent memory. */

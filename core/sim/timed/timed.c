@@ -65,6 +65,11 @@ static void looks_until(qn_time_t deadline)
             : 0;
 }
 
+static bool may_park(void)
+{
+    return !qn_timed.o->looks_on;
+}
+
 static const struct qn_sim_scheduler scheduler = {
     .point = qn_timed_point,
     .leave = qn_timed_leave,
@@ -75,6 +80,7 @@ static const struct qn_sim_scheduler scheduler = {
     .mark = mark,
     .queue = qn_timed_queue,
     .looks_until = looks_until,
+    .may_park = may_park,
 };
 
 /* ---- a run ---- */

@@ -72,6 +72,8 @@ struct qn_timed_opts {
     uint64_t seed;
     double jitter;      /* each price is drawn from 1 to 1 + jitter times
                            itself; 0: exact */
+    bool looks_on;      /* nodes that wait look on, and neither yield nor park
+                           (core/wait/backoff.h) */
     uint64_t until_ns;  /* the run is cut off then; 0: one hour */
     size_t lines_bytes; /* of the table of lines, at most: a run that touches
                            more ends with a fault; 0: QN_TIMED_LINES_BYTES */

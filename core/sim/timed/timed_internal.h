@@ -48,6 +48,8 @@ struct qn_actor {
     uint32_t looks;       /* since the last pause */
     uint32_t spins;       /* looks at nothing new, without a pause */
     bool changed;         /* a line changed while it paused */
+    bool polls;           /* it has looked at lines since the pause before the
+                             one under way */
     bool read_clock;      /* since the last pause */
     qn_ps_t resumed;      /* the last pause ended then */
     qn_ps_t paused_at;    /* the pause under way began then, */

@@ -299,6 +299,7 @@ void qn_timed_pause(void)
     if (a->looks_until > a->out->clock) {
         limit = QN_MIN(limit, a->looks_until);
     }
+    a->polls = a->looks > 0;
     pause_until(a, limit);
     if (a->changed) {
         qn_timed_forget_watches(a);

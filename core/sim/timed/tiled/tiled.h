@@ -14,11 +14,8 @@
  *       "l1": {"value": 2, "unit": "cycles", "source": "documented",
  *              "note": "a load that hits"}}}
  *
- * Each parameter of the kind must be there, with its unit, and nothing else.
- * `source` says how far to trust it: `documented` (by the maker or by a
- * measurement in print), `fitted` (to a published result that the note names)
- * or `assumed` (no source; never moved to meet a result). At most four are
- * fitted: a model with more could meet anything.
+ * Each parameter of the kind must be there, with its unit, and nothing else;
+ * parameter.h says what a parameter is.
  *
  * A description is immutable once read.
  */
@@ -27,24 +24,14 @@
 #include <stdio.h>
 
 #include "core/machine/parse_error.h"
+#include "core/sim/timed/parameter.h"
 #include "core/sim/timed/prices.h"
 #include "core/sim/timed/tiled/grid.h"
 
-#define QN_TILED_VERSION    1
-#define QN_TILED_NAME_MAX   63u
-#define QN_TILED_NOTE_MAX   159u
-#define QN_TILED_FITTED_MAX 4u
-#define QN_TILED_VALUE_MAX  1e9
-#define QN_TILED_FILE_MAX   ((size_t)1 << 20) /* bytes */
+#define QN_TILED_NAME_MAX 63u
+#define QN_TILED_FILE_MAX ((size_t)1 << 20) /* bytes */
 
 enum qn_tiled_kind { QN_TILED_SCC, QN_TILED_TILEGX, QN_TILED_KINDS };
-
-enum qn_tiled_source {
-    QN_TILED_DOCUMENTED,
-    QN_TILED_FITTED,
-    QN_TILED_ASSUMED,
-    QN_TILED_SOURCES
-};
 
 /* X(enumerator, name in files, unit, may it be 0?) */
 
@@ -107,25 +94,17 @@ enum qn_tilegx_parameter {
 
 #define QN_TILED_PARAMETERS_MAX 32u
 
-struct qn_tiled_parameter {
-    const char *name, *unit; /* constants */
-    double value;
-    enum qn_tiled_source source;
-    char note[QN_TILED_NOTE_MAX + 1]; /* printable */
-};
-
 struct qn_tiled {
     enum qn_tiled_kind kind;
     char name[QN_TILED_NAME_MAX + 1]; /* printable */
     struct qn_grid grid;
     double clock_ghz;    /* of the cores */
     uint32_t parameters; /* by qn_scc_parameter or qn_tilegx_parameter */
-    struct qn_tiled_parameter parameter[QN_TILED_PARAMETERS_MAX];
+    struct qn_parameter parameter[QN_TILED_PARAMETERS_MAX];
 };
 
-/** "scc", "tilegx"; "documented", "fitted", "assumed". */
+/** "scc", "tilegx". */
 const char *qn_tiled_kind_name(enum qn_tiled_kind kind);
-const char *qn_tiled_source_name(enum qn_tiled_source source);
 
 /** Read a description. @return QN_OK; QN_ENOENT, QN_EIO, QN_EINVAL,
  *  QN_EMSGSIZE, QN_ENOMEM: then `parse_error` (may be NULL) says what to do. */

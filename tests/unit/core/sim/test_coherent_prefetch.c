@@ -164,3 +164,73 @@ Test(coherent_prefetch, a_copy_that_was_taken_away_is_missed, .init = begin)
     cr_assert_eq(world.took[1][3], R(0, 1));
     cr_assert_eq(world.took[1][AGAIN], HIT);
 }
+
+/* ---- several lines ahead, and lines to write ---- */
+
+Test(coherent_prefetch, several_lines_ahead_are_there_when_read_at_once)
+{
+    begin();
+    world.node[0] = write_all;
+    world.node[1] = read_at_once;
+    run(&(struct qn_coherent_opts){.prefetch = 1, .prefetch_ahead = 4});
+    check_took(0, 2, R(0, 1));
+    check_took(3, 6, HIT); /* asked for together, while line 2 came */
+    check_took(7, 7, R(0, 1) - 4 * HIT); /* when line 3 was used */
+}
+
+/* A server: it reads slots in order and answers in them. */
+static void answer_in_order(void)
+{
+    at(BEGUN);
+    for (uint32_t i = 0; i < LINES; i++) {
+        uint64_t from = clock_cycles();
+        (void)qn_load(line(i), QN_ACQUIRE);
+        world.seen[1][i] = clock_cycles() - from;
+        qn_timed_work(WORK * CYCLE);
+        from = clock_cycles();
+        qn_store(line(i), 2, QN_RELEASE);
+        world.took[1][i] = clock_cycles() - from;
+        qn_timed_work(WORK * CYCLE);
+    }
+}
+
+static void write_and_poll_the_last(void)
+{
+    write_all();
+    while (qn_load(line(LINES - 1), QN_ACQUIRE) == 1) {
+        qn_pause();
+    }
+}
+
+static void answer(void (*client)(void), double shared_store)
+{
+    begin();
+    world.node[0] = client;
+    world.node[1] = answer_in_order;
+    run(&(struct qn_coherent_opts){.prefetch = 1,
+                                   .shared_store = shared_store});
+}
+
+Test(coherent_prefetch, a_stream_that_is_stored_to_brings_lines_to_write)
+{
+    answer(write_all, 0);
+    cr_assert_eq(world.took[1][2], S(1, 0));
+    for (uint32_t i = 3; i < LINES; i++) {
+        cr_assert_eq(world.took[1][i], HIT, "line %u", i);
+    }
+}
+
+Test(coherent_prefetch, a_line_that_is_polled_is_not_brought_to_write)
+{
+    answer(write_and_poll_the_last, 0);
+    cr_assert_eq(world.took[1][LINES - 2], HIT);
+    cr_assert_eq(world.took[1][LINES - 1], S(1, 0));
+    cr_assert_eq(world.seen[1][LINES - 2], HIT, "cycles of the load");
+    cr_assert_eq(world.seen[1][LINES - 1], R(0, 1));
+}
+
+Test(coherent_prefetch, a_store_to_a_shared_line_costs_a_share_of_a_transfer)
+{
+    answer(write_and_poll_the_last, 0.5);
+    cr_assert_eq(world.took[1][LINES - 1], (S(1, 0) + R(1, 0)) / 2);
+}

@@ -72,11 +72,48 @@ Test(coherent_streaming, a_streaming_store_goes_past_the_caches, .init = begin)
     cr_assert_eq(world.took[2][1], S(2, 1));
 }
 
-Test(coherent_streaming, a_line_that_is_watched_takes_longer, .init = begin)
+/* Looks again and again, until it is there. */
+static void poll_the_line(void)
 {
-    run_streaming(3);
+    while (qn_load(line(0), QN_ACQUIRE) == 0) {
+        qn_pause();
+    }
+}
+
+Test(coherent_streaming, a_line_that_is_polled_takes_longer, .init = begin)
+{
+    const struct qn_coherent_opts o = {.memory_cycles = MEMORY, .watched = 3};
+    world.node[0] = stream_and_fence;
+    world.node[2] = poll_the_line;
+    run(&o);
     cr_assert_eq(world.took[0][0], HIT);
     cr_assert_eq(world.took[0][1], 3 * MEMORY / 2 - HIT + FENCE);
+}
+
+Test(coherent_streaming, a_copy_that_is_not_polled_costs_nothing, .init = begin)
+{
+    run_streaming(3);
+    cr_assert_eq(world.took[0][1], MEMORY / 2 - HIT + FENCE);
+}
+
+/* It looks once, and only lets time pass after that. */
+static void wait_by_the_clock(void)
+{
+    (void)qn_load(line(0), QN_ACQUIRE);
+    qn_time_t until = qn_clock_now() + 2000;
+    while (qn_clock_now() < until) {
+        qn_pause();
+    }
+}
+
+Test(coherent_streaming, a_node_that_lets_time_pass_does_not_poll,
+     .init = begin)
+{
+    const struct qn_coherent_opts o = {.memory_cycles = MEMORY, .watched = 3};
+    world.node[0] = stream_and_fence;
+    world.node[2] = wait_by_the_clock;
+    run(&o);
+    cr_assert_eq(world.took[0][1], MEMORY / 2 - HIT + FENCE);
 }
 
 static void write_after_streaming(void)
@@ -142,30 +179,39 @@ static void watch_the_line(void)
     world.took[1][1] = clock_cycles();
 }
 
-static void run_stream(void (*by)(void), void (*other)(void), double watched)
+static void run_polled(void (*by)(void), void (*other)(void),
+                       void (*poller)(void), double watched)
 {
     const struct qn_coherent_opts o = {.memory_cycles = MEMORY,
                                        .watched = watched};
     begin();
     world.node[0] = by;
     world.node[1] = other;
+    world.node[2] = poller;
     run(&o);
+}
+
+static void run_stream(void (*by)(void), void (*other)(void))
+{
+    run_polled(by, other, NULL, 0);
 }
 
 Test(coherent_streaming, stores_to_one_line_are_one_transfer)
 {
-    run_stream(stream_a_line, NULL, 0);
+    run_stream(stream_a_line, NULL);
     cr_assert_eq(world.took[0][0], 8 * HIT);
     cr_assert_eq(world.took[0][1], WAY - HIT + FENCE);
 }
 
-Test(coherent_streaming, that_transfer_is_watched_and_seen_as_a_whole)
+Test(coherent_streaming, that_transfer_is_polled_and_seen_as_a_whole)
 {
-    run_stream(stream_a_line, watch_the_line, 3);
+    run_polled(stream_a_line, watch_the_line, poll_the_line, 3);
     cr_assert_eq(world.took[0][1], 3 * WAY - HIT + FENCE);
     cr_assert_eq(world.seen[1][0], 0, "a cycle too early");
     cr_assert_eq(world.seen[1][1], 1);
-    cr_assert_eq(world.took[1][1], 1000 + 7 * HIT + 3 * WAY - 1 + HIT + MEMORY);
+    cr_assert_eq(world.took[1][1],
+                 1000 + 7 * HIT + 3 * WAY + MEMORY / 8 + MEMORY,
+                 "served behind the one that polls");
 }
 
 /* A pause begun between two of the stores ends when the last is in memory. */
@@ -180,7 +226,7 @@ static void await_the_line(void)
 
 Test(coherent_streaming, it_wakes_a_pause_when_it_is_in_memory)
 {
-    run_stream(stream_a_line, await_the_line, 0);
+    run_stream(stream_a_line, await_the_line);
     cr_assert_eq(world.took[1][0], 1000 + 7 * HIT + WAY + MEMORY);
 }
 
@@ -220,15 +266,15 @@ static void stream_in_time(void)
 
 Test(coherent_streaming, another_line_ends_the_combining)
 {
-    run_stream(stream_another_line, NULL, 0);
+    run_stream(stream_another_line, NULL);
     cr_assert_eq(world.took[0][0], 2 * WAY - 3 * HIT + FENCE);
 }
 
 Test(coherent_streaming, what_has_arrived_is_not_added_to)
 {
-    run_stream(stream_in_time, NULL, 0);
+    run_stream(stream_in_time, NULL);
     cr_assert_eq(world.took[0][0], WAY - HIT + FENCE);
-    run_stream(stream_too_late, hold_the_line, 3); /* not watched any more */
+    run_polled(stream_too_late, hold_the_line, NULL, 3);
     cr_assert_eq(world.took[0][0], WAY - HIT + FENCE);
 }
 
@@ -250,7 +296,7 @@ static void stream_second(void)
 
 Test(coherent_streaming, another_node_ends_it)
 {
-    run_stream(stream_first_and_third, stream_second, 0);
+    run_stream(stream_first_and_third, stream_second);
     cr_assert_eq(world.took[0][0], 3 * WAY - 20 - HIT + FENCE);
 }
 
@@ -264,7 +310,7 @@ static void load_between(void)
 
 Test(coherent_streaming, a_look_of_another_node_ends_it)
 {
-    run_stream(stream_first_and_third, load_between, 0);
+    run_stream(stream_first_and_third, load_between);
     cr_assert_eq(world.took[1][0], WAY - 10 + MEMORY);
     cr_assert_eq(world.seen[1][0], 1);
     cr_assert_eq(world.took[0][0], 2 * WAY - 20 - HIT + FENCE);
@@ -285,7 +331,7 @@ static void stream_many(void)
 Test(coherent_streaming, so_many_are_on_their_way_and_one_more_waits)
 {
     const uint32_t n = QN_COHERENT_STREAMS;
-    run_stream(stream_many, NULL, 0);
+    run_stream(stream_many, NULL);
     for (uint32_t i = 0; i < n; i++) {
         cr_assert_eq(world.took[0][i], HIT, "%u", i);
     }

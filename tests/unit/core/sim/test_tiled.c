@@ -120,7 +120,7 @@ Test(tiled, routes_are_counted_on_the_grid)
 Test(tiled, a_wrong_head_is_refused_with_its_line)
 {
     check_said("scc", "quoin-tiled", "quoin-table",
-               "f:1: format: this describes no tiled machine; it must say "
+               "f:1: format: this describes no such machine; it must say "
                "\"format\": \"quoin-tiled\"");
     check_said("scc", "\"version\": 1", "\"version\": 2",
                "f:1: version: only version 1 is known");
