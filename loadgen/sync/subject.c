@@ -11,8 +11,12 @@
 #define SLEEP_NS (50 * QN_US)
 
 const struct qn_subject_type *const qn_subject_types[] = {
-    &qn_subject_plain,       &qn_subject_mutex_count, &qn_subject_mutex_queue,
-    &qn_subject_mutex_stack, &qn_subject_lock,        NULL};
+    &qn_subject_plain,       &qn_subject_mutex_count,
+    &qn_subject_mutex_queue, &qn_subject_mutex_stack,
+    &qn_subject_lock,        &qn_subject_delegation,
+    &qn_subject_counter,     &qn_subject_queue,
+    &qn_subject_stack,       NULL,
+};
 
 bool qn_subject_find(const char *family, const char *name,
                      enum qn_subject_kind kind, struct qn_subject_name *out)
@@ -69,14 +73,16 @@ void qn_subject_destroy(struct qn_subject *s)
 
 uint64_t qn_subject_work(struct qn_subject *s)
 {
-    const uint64_t was = s->data.count++;
+    const uint64_t was = s->data.count;
     for (uint32_t i = 0; i < s->o.increments; i++) {
         s->data.integer[(was + i) % QN_SUBJECT_INTEGERS]++;
     }
+    /* In the middle: an addition beside this one is lost. */
     if (s->o.sleep_every != 0 && was % s->o.sleep_every == 0) {
         const struct timespec pause = {.tv_nsec = SLEEP_NS};
         (void)nanosleep(&pause, NULL);
     }
+    s->data.count = was + 1;
     return was;
 }
 
@@ -88,4 +94,23 @@ void *qn_subject_memory(size_t bytes)
         memset(p, 0, QN_MAX(lines, 1u) * QN_CACHELINE);
     }
     return p;
+}
+
+struct qn_delegate_opts qn_subject_delegate(const struct qn_subject *s,
+                                            const struct qn_delegate_type *type)
+{
+    return (struct qn_delegate_opts){.type = type,
+                                     .clients = s->o.clients,
+                                     .batch = s->o.batch,
+                                     .domains =
+                                         type->domains ? s->o.domains : 0,
+                                     .lock = s->o.lock,
+                                     .change_every = s->o.change_every};
+}
+
+uint32_t qn_subject_domain(struct qn_subject *s, bool has)
+{
+    /* relaxed: any number will do. */
+    const uint32_t number = qn_fetch_add(&s->joined, 1, QN_RELAXED);
+    return has ? number % QN_MAX(s->o.domains, 1u) : 0;
 }

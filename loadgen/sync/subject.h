@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "core/base/atomic.h"
+#include "core/sync/delegate/delegate.h"
 
 enum qn_subject_kind {
     QN_SUBJECT_COUNTER,
@@ -47,11 +48,15 @@ enum qn_subject_op {
 struct qn_subject_opts {
     uint32_t clients;    /* at the same time, at least 1 */
     uint32_t capacity;   /* values of a queue or a stack; at least 1 */
+    uint32_t ring;       /* cells of one, in queues of rings; 0: what suits */
     uint32_t increments; /* of integers, by each addition to plain memory */
     uint32_t batch;      /* 0: what suits */
     uint32_t domains;    /* 0: 1 */
+    const struct qn_lock_type *lock; /* in delegates; NULL: what suits */
     uint32_t
-        change_every;     /* `auto`: operations until it changes; 0: its rule */
+        change_every; /* `auto`: operations until it changes; 0: its rule */
+    bool
+        tries; /* a lock is tried first, and then waited for until a deadline */
     uint32_t sleep_every; /* one addition of so many sleeps in exclusion; 0:
                              none */
 };
@@ -78,9 +83,9 @@ struct qn_subject {
     const char *name; /* within the family */
     struct qn_subject_opts o;
     struct qn_subject_data data;
-    void *memory; /* owned; of the lock, delegate or object */
-    void *handle; /* owned; of this process */
-    qn_a32 stop;  /* of its server */
+    void *memory;  /* owned; of the lock, delegate or object */
+    void *handle;  /* owned; of this process */
+    qn_a32 joined; /* clients, ever */
 };
 
 /** Room for any client. */
@@ -136,6 +141,13 @@ uint64_t qn_subject_work(struct qn_subject *s);
 /** Zeroed memory of whole lines; NULL: none. To be freed. */
 void *qn_subject_memory(size_t bytes);
 
+/** Options of a delegate, of the subject or a part of it. */
+struct qn_delegate_opts qn_subject_delegate(
+    const struct qn_subject *s, const struct qn_delegate_type *type);
+
+/** The domain of the next client. @param has  Does the type have domains? */
+uint32_t qn_subject_domain(struct qn_subject *s, bool has);
+
 /** Does it need a thread that serves? */
 static inline bool qn_subject_served(const struct qn_subject *s)
 {
@@ -154,6 +166,10 @@ extern const struct qn_subject_type qn_subject_plain;       /* _plain.c */
 extern const struct qn_subject_type qn_subject_mutex_count; /* _mutex.c */
 extern const struct qn_subject_type qn_subject_mutex_queue;
 extern const struct qn_subject_type qn_subject_mutex_stack;
-extern const struct qn_subject_type qn_subject_lock; /* subject_lock.c */
+extern const struct qn_subject_type qn_subject_lock;       /* subject_lock.c */
+extern const struct qn_subject_type qn_subject_delegation; /* _delegate.c */
+extern const struct qn_subject_type qn_subject_counter;    /* _counter.c */
+extern const struct qn_subject_type qn_subject_queue;      /* _collection.c */
+extern const struct qn_subject_type qn_subject_stack;
 
 #endif

@@ -1,0 +1,174 @@
+/*
+ * Queues and stacks, by name; those that are made of delegates over each
+ * backend, as "ms2/cc_synch".
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/err.h"
+#include "core/sync/object/collection.h"
+#include "loadgen/sync/subject.h"
+
+#define NAMES_MAX 32u
+#define NAME_MAX  32u
+
+static_assert(sizeof(struct qn_collection_client) <=
+                  sizeof(struct qn_subject_client),
+              "a client has room");
+
+struct kind {
+    const struct qn_collection_type *type;
+    const struct qn_delegate_type *over; /* NULL: none */
+    char name[NAME_MAX];
+};
+
+/* Handle of a subject. */
+struct opened {
+    struct qn_collection q;
+    struct kind kind;
+};
+
+/* The i-th one of an order. @return false: past the last. */
+static bool kind_at(enum qn_collection_order order, uint32_t i, struct kind *k)
+{
+    for (uint32_t t = 0; (k->type = qn_collection_types[t]) != NULL; t++) {
+        if (k->type->order != order) {
+            continue;
+        }
+        uint32_t over = 0;
+        do {
+            k->over = k->type->delegates ? qn_delegate_types[over++] : NULL;
+            if (k->type->delegates && k->over == NULL) {
+                break;
+            }
+            if (i-- == 0) {
+                return true;
+            }
+        } while (k->over != NULL);
+    }
+    return false;
+}
+
+static const char *name_at(enum qn_collection_order order, uint32_t i)
+{
+    static struct kind all[2][NAMES_MAX];
+    struct kind *k = &all[order][i];
+    if (i >= NAMES_MAX || !kind_at(order, i, k)) {
+        return NULL;
+    }
+    snprintf(k->name, sizeof k->name, "%s%s%s", k->type->name,
+             k->over != NULL ? "/" : "", k->over != NULL ? k->over->name : "");
+    return k->name;
+}
+
+static const char *queue_name(uint32_t i)
+{
+    return name_at(QN_FIFO, i);
+}
+
+static const char *stack_name(uint32_t i)
+{
+    return name_at(QN_LIFO, i);
+}
+
+/* The kind that has the subject's name. */
+static void find_kind(const struct qn_subject *s, struct kind *k)
+{
+    const enum qn_collection_order order =
+        s->type->kind == QN_SUBJECT_QUEUE ? QN_FIFO : QN_LIFO;
+    const char *name;
+    for (uint32_t i = 0; (name = name_at(order, i)) != NULL; i++) {
+        if (strcmp(name, s->name) == 0) {
+            (void)kind_at(order, i, k);
+            return;
+        }
+    }
+}
+
+static int create(struct qn_subject *s)
+{
+    struct opened *h = qn_subject_memory(sizeof *h);
+    s->handle = h;
+    if (h == NULL) {
+        return QN_ENOMEM;
+    }
+    find_kind(s, &h->kind);
+    struct qn_delegate_opts d = {.type = NULL};
+    if (h->kind.over != NULL) {
+        d = qn_subject_delegate(s, h->kind.over);
+    }
+    const struct qn_collection_opts o = {
+        .type = h->kind.type,
+        .clients = s->o.clients,
+        .capacity = s->o.capacity,
+        .ring = s->o.ring,
+        .batch = h->kind.over == NULL ? s->o.batch : 0,
+        .delegate = h->kind.over != NULL ? &d : NULL};
+    const size_t bytes = qn_collection_bytes(&o);
+    if (bytes == 0) {
+        return QN_EINVAL;
+    }
+    s->memory = qn_subject_memory(bytes);
+    if (s->memory == NULL) {
+        return QN_ENOMEM;
+    }
+    int rc = qn_collection_format(s->memory, &o);
+    return rc == QN_OK ? qn_collection_open(&h->q, s->memory) : rc;
+}
+
+static int join(struct qn_subject *s, struct qn_subject_client *c)
+{
+    struct opened *h = s->handle;
+    const bool has = h->kind.over == NULL || h->kind.over->domains;
+    const struct qn_collection_join_opts o = {.domain =
+                                                  qn_subject_domain(s, has)};
+    return qn_collection_join(&h->q, (struct qn_collection_client *)c, &o);
+}
+
+static void leave(struct qn_subject *s, struct qn_subject_client *c)
+{
+    (void)s;
+    qn_collection_leave((struct qn_collection_client *)c);
+}
+
+static uint64_t operate(struct qn_subject *s, struct qn_subject_client *c,
+                        enum qn_subject_op op, uint64_t value)
+{
+    struct qn_collection_client *end = (struct qn_collection_client *)c;
+    (void)s;
+    if (op == QN_SUBJECT_PUT) {
+        return qn_collection_put(end, value) == QN_OK ? QN_SUBJECT_DONE
+                                                      : QN_SUBJECT_FULL;
+    }
+    uint64_t taken;
+    return qn_collection_take(end, &taken) == QN_OK ? taken
+                                                    : QN_SUBJECT_NOTHING;
+}
+
+/* Collections count nothing. */
+static void stats(struct qn_subject *s, struct qn_subject_client *c,
+                  struct qn_subject_stats *out)
+{
+    (void)s;
+    (void)c;
+    *out = (struct qn_subject_stats){.batches = 0};
+}
+
+const struct qn_subject_type qn_subject_queue = {.family = "queue",
+                                                 .kind = QN_SUBJECT_QUEUE,
+                                                 .name = queue_name,
+                                                 .create = create,
+                                                 .join = join,
+                                                 .leave = leave,
+                                                 .operate = operate,
+                                                 .stats = stats};
+
+const struct qn_subject_type qn_subject_stack = {.family = "stack",
+                                                 .kind = QN_SUBJECT_STACK,
+                                                 .name = stack_name,
+                                                 .create = create,
+                                                 .join = join,
+                                                 .leave = leave,
+                                                 .operate = operate,
+                                                 .stats = stats};

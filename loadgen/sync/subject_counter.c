@@ -1,0 +1,81 @@
+/* The library's counter: by fetch-and-add, and over each backend. */
+#include <assert.h>
+
+#include "core/base/err.h"
+#include "core/sync/object/counter.h"
+#include "loadgen/sync/subject.h"
+
+static_assert(sizeof(struct qn_counter_client) <=
+                  sizeof(struct qn_subject_client),
+              "a client has room");
+
+static const char *name(uint32_t i)
+{
+    return i == 0                             ? "fetch_add"
+           : qn_delegate_types[i - 1] != NULL ? qn_delegate_types[i - 1]->name
+                                              : NULL;
+}
+
+static int create(struct qn_subject *s)
+{
+    const struct qn_delegate_type *over = qn_delegate_find(s->name);
+    struct qn_delegate_opts d = {.type = NULL};
+    if (over != NULL) {
+        d = qn_subject_delegate(s, over);
+    }
+    const struct qn_counter_opts o = {.clients = s->o.clients,
+                                      .delegate = over != NULL ? &d : NULL};
+    const size_t bytes = qn_counter_bytes(&o);
+    if (bytes == 0) {
+        return QN_EINVAL;
+    }
+    s->memory = qn_subject_memory(bytes);
+    s->handle = qn_subject_memory(sizeof(struct qn_counter));
+    if (s->memory == NULL || s->handle == NULL) {
+        return QN_ENOMEM;
+    }
+    int rc = qn_counter_format(s->memory, &o);
+    return rc == QN_OK ? qn_counter_open(s->handle, s->memory) : rc;
+}
+
+static int join(struct qn_subject *s, struct qn_subject_client *c)
+{
+    const struct qn_delegate_type *over = qn_delegate_find(s->name);
+    const struct qn_delegate_join_opts o = {
+        .domain = qn_subject_domain(s, over != NULL && over->domains)};
+    return qn_counter_join(s->handle, (struct qn_counter_client *)c, &o);
+}
+
+static void leave(struct qn_subject *s, struct qn_subject_client *c)
+{
+    (void)s;
+    qn_counter_leave((struct qn_counter_client *)c);
+}
+
+static uint64_t operate(struct qn_subject *s, struct qn_subject_client *c,
+                        enum qn_subject_op op, uint64_t value)
+{
+    uint64_t was = 0;
+    (void)s;
+    (void)op;
+    (void)value;
+    (void)qn_counter_add((struct qn_counter_client *)c, 1, &was);
+    return was;
+}
+
+static void stats(struct qn_subject *s, struct qn_subject_client *c,
+                  struct qn_subject_stats *out)
+{
+    (void)s;
+    (void)c;
+    *out = (struct qn_subject_stats){.batches = 0};
+}
+
+const struct qn_subject_type qn_subject_counter = {.family = "counter",
+                                                   .kind = QN_SUBJECT_COUNTER,
+                                                   .name = name,
+                                                   .create = create,
+                                                   .join = join,
+                                                   .leave = leave,
+                                                   .operate = operate,
+                                                   .stats = stats};

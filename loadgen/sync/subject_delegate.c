@@ -1,0 +1,89 @@
+/* Delegation: a counter of plain memory by each backend. */
+#include <assert.h>
+
+#include "core/base/bits.h"
+#include "core/base/err.h"
+#include "core/sync/delegate/delegate.h"
+#include "loadgen/sync/subject.h"
+
+static_assert(sizeof(struct qn_delegate_client) <=
+                  sizeof(struct qn_subject_client),
+              "a client has room");
+
+static uint64_t run(void *ctx, uint32_t op, uint64_t arg)
+{
+    struct qn_subject *s = ctx;
+    (void)op;
+    (void)arg;
+    return qn_subject_work(s);
+}
+
+static const char *name(uint32_t i)
+{
+    return qn_delegate_types[i] != NULL ? qn_delegate_types[i]->name : NULL;
+}
+
+static int create(struct qn_subject *s)
+{
+    const struct qn_delegate_opts o =
+        qn_subject_delegate(s, qn_delegate_find(s->name));
+    const size_t bytes = qn_delegate_bytes(&o);
+    if (bytes == 0) {
+        return QN_EINVAL;
+    }
+    s->memory = qn_subject_memory(bytes);
+    s->handle = qn_subject_memory(sizeof(struct qn_delegate));
+    if (s->memory == NULL || s->handle == NULL) {
+        return QN_ENOMEM;
+    }
+    int rc = qn_delegate_format(s->memory, &o);
+    return rc == QN_OK ? qn_delegate_open(s->handle, s->memory, run, s) : rc;
+}
+
+static int join(struct qn_subject *s, struct qn_subject_client *c)
+{
+    const struct qn_delegate_join_opts o = {
+        .domain = qn_subject_domain(s, qn_delegate_find(s->name)->domains)};
+    return qn_delegate_join(s->handle, (struct qn_delegate_client *)c, &o);
+}
+
+static void leave(struct qn_subject *s, struct qn_subject_client *c)
+{
+    qn_delegate_leave(s->handle, (struct qn_delegate_client *)c);
+}
+
+static uint64_t operate(struct qn_subject *s, struct qn_subject_client *c,
+                        enum qn_subject_op op, uint64_t value)
+{
+    uint64_t was = 0;
+    (void)op;
+    /* It fails only from inside an operation. */
+    (void)qn_delegate(s->handle, (struct qn_delegate_client *)c, 0, value,
+                      &was);
+    return was;
+}
+
+static void stats(struct qn_subject *s, struct qn_subject_client *c,
+                  struct qn_subject_stats *out)
+{
+    const struct qn_delegate_stats from =
+        qn_delegate_stats_of(s->handle, (struct qn_delegate_client *)c);
+    *out = (struct qn_subject_stats){.batches = from.batches,
+                                     .served = from.served,
+                                     .cas = from.cas,
+                                     .cas_failed = from.cas_failed,
+                                     .parks = from.waits.parks,
+                                     .wakes = from.waits.wakes,
+                                     .yields = from.waits.yields,
+                                     .changes = from.changes};
+}
+
+const struct qn_subject_type qn_subject_delegation = {.family = "delegate",
+                                                      .kind =
+                                                          QN_SUBJECT_COUNTER,
+                                                      .name = name,
+                                                      .create = create,
+                                                      .join = join,
+                                                      .leave = leave,
+                                                      .operate = operate,
+                                                      .stats = stats};

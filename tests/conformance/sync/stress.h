@@ -1,0 +1,42 @@
+#ifndef QN_TESTS_CONFORMANCE_SYNC_STRESS_H
+#define QN_TESTS_CONFORMANCE_SYNC_STRESS_H
+
+/**
+ * One stress run of a subject (loadgen/sync/subject.h): threads operate on it
+ * as a seed says, and all that they have seen is checked.
+ *
+ * A run draws threads, cores, how often clients leave and join, whether there
+ * are as many places as threads, signals whose handler sleeps wherever a thread
+ * is, operations that sleep, sizes of batches, the number of values that fit,
+ * how often `auto` changes, and how often a server is stopped and another one
+ * takes its place. In the end:
+ *
+ * - the history is linearizable, for a counter with the exact total;
+ * - what was put and not taken is still there, each value once;
+ * - each place can be taken again, and no more; a queue or a stack takes as
+ *   many values as it should;
+ * - all threads have ended: none sleeps for ever. A watch ends the process if
+ *   no operation ends for STRESS_HANG_S, and says the seed and what each thread
+ *   does.
+ */
+
+#include "loadgen/sync/subject.h"
+
+#define STRESS_HANG_S 60
+#define STRESS_TEXT   200
+
+struct stress_plan {
+    struct qn_subject_name subject;
+    uint64_t seed;
+    uint32_t operations; /* of all threads together, about */
+    uint32_t hang_s;     /* 0: STRESS_HANG_S */
+};
+
+/** Run it. @return NULL: all is well; else what is wrong, a constant text. */
+const char *stress_run(const struct stress_plan *p);
+
+/** A line that says what the seed has drawn. @param text  [STRESS_TEXT] Filled.
+ */
+void stress_describe(const struct stress_plan *p, char *text);
+
+#endif

@@ -1,0 +1,194 @@
+/*
+ * Every lock, backend and object, some seeds each (stress.h), and broken ones,
+ * which must be convicted.
+ *
+ * QN_STRESS_SEEDS: runs of each subject. QN_STRESS_FROM: the first seed.
+ * QN_STRESS_ONLY: one subject, as "lock/mcs". stress.sh beside this file is the
+ * long form.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/conformance/sync/stress.h"
+#include "tests/support/seeds.h"
+
+enum { SEEDS = 6, OPERATIONS = 4000 };
+
+static void run(const struct stress_plan *p)
+{
+    char name[STRESS_TEXT];
+    const char *wrong = stress_run(p);
+    if (wrong != NULL) {
+        stress_describe(p, name);
+    }
+    cr_expect(wrong == NULL, "%s: %s", name, wrong);
+}
+
+static void run_family(const struct qn_subject_type *type)
+{
+    const uint64_t seeds = seeds_number("QN_STRESS_SEEDS", SEEDS);
+    const uint64_t from = seeds_number("QN_STRESS_FROM", 1);
+    const char *only = getenv("QN_STRESS_ONLY"), *name;
+    for (uint32_t i = 0; (name = type->name(i)) != NULL; i++) {
+        char full[64];
+        snprintf(full, sizeof full, "%s/%s", type->family, name);
+        if (only != NULL && strcmp(only, full) != 0) {
+            continue;
+        }
+        for (uint64_t k = 0; k < seeds; k++) {
+            run(&(struct stress_plan){.subject = {type, name},
+                                      .seed = from + k + 1000 * i,
+                                      .operations = OPERATIONS});
+        }
+    }
+}
+
+Test(sync_stress, all_subjects_pass, .timeout = 3000)
+{
+    for (uint32_t t = 0; qn_subject_types[t] != NULL; t++) {
+        run_family(qn_subject_types[t]);
+    }
+}
+
+/* ---- broken subjects ----------------------------------------------------- */
+
+/* A good subject (a mutex) in which each 50th operation is done wrong. */
+struct defect {
+    const char *name;
+    enum qn_subject_kind kind;
+    uint64_t (*spoil)(struct qn_subject *s, enum qn_subject_op op,
+                      uint64_t value);
+};
+
+static const struct defect *defect;
+static struct qn_subject_type inner; /* that of the mutex */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t number, last; /* of operations; a result. Under `mutex` */
+
+static uint64_t good(struct qn_subject *s, enum qn_subject_op op,
+                     uint64_t value)
+{
+    return inner.operate(s, NULL, op, value);
+}
+
+static uint64_t again(struct qn_subject *s, enum qn_subject_op op,
+                      uint64_t value)
+{
+    return op == QN_SUBJECT_PUT ? good(s, op, value) : last;
+}
+
+static uint64_t twice(struct qn_subject *s, enum qn_subject_op op,
+                      uint64_t value)
+{
+    (void)good(s, op, value);
+    return good(s, op, value);
+}
+
+static uint64_t lose(struct qn_subject *s, enum qn_subject_op op,
+                     uint64_t value)
+{
+    return op == QN_SUBJECT_PUT ? QN_SUBJECT_DONE : good(s, op, value);
+}
+
+static uint64_t not_look(struct qn_subject *s, enum qn_subject_op op,
+                         uint64_t value)
+{
+    return op == QN_SUBJECT_PUT ? good(s, op, value) : QN_SUBJECT_NOTHING;
+}
+
+static uint64_t not_room(struct qn_subject *s, enum qn_subject_op op,
+                         uint64_t value)
+{
+    return op == QN_SUBJECT_PUT ? QN_SUBJECT_FULL : good(s, op, value);
+}
+
+/* The second one of those in it, and the first one goes in again. */
+static uint64_t second(struct qn_subject *s, enum qn_subject_op op,
+                       uint64_t value)
+{
+    const uint64_t first = good(s, op, value);
+    if (op == QN_SUBJECT_PUT || first == QN_SUBJECT_NOTHING) {
+        return first;
+    }
+    const uint64_t next = good(s, op, value);
+    if (next == QN_SUBJECT_NOTHING) {
+        return first;
+    }
+    (void)good(s, QN_SUBJECT_PUT, first);
+    return next;
+}
+
+static uint64_t never(struct qn_subject *s, enum qn_subject_op op,
+                      uint64_t value)
+{
+    for (;;) {
+        (void)pause();
+    }
+    return good(s, op, value);
+}
+
+static uint64_t operate(struct qn_subject *s, struct qn_subject_client *c,
+                        enum qn_subject_op op, uint64_t value)
+{
+    (void)c;
+    (void)pthread_mutex_lock(&mutex);
+    const uint64_t result =
+        ++number % 50 == 0 ? defect->spoil(s, op, value) : good(s, op, value);
+    last = op == QN_SUBJECT_PUT ? last : result;
+    (void)pthread_mutex_unlock(&mutex);
+    return result;
+}
+
+/* A run of the subject with the defect. */
+static const char *run_broken(const struct defect *d, uint64_t seed,
+                              uint32_t hang_s)
+{
+    struct qn_subject_name n;
+    cr_assert(qn_subject_find("mutex", "mutex", d->kind, &n));
+    defect = d;
+    inner = *n.type;
+    number = last = 0;
+    struct qn_subject_type type = inner;
+    type.operate = operate;
+    n.type = &type;
+    return stress_run(&(struct stress_plan){.subject = n,
+                                            .seed = seed,
+                                            .operations = OPERATIONS,
+                                            .hang_s = hang_s});
+}
+
+/* Not every seed can show each: a queue of one value has no order. */
+Test(sync_stress, broken_subjects_are_convicted, .timeout = 300)
+{
+    static const struct defect all[] = {
+        {"a result is given twice", QN_SUBJECT_COUNTER, again},
+        {"a result is skipped", QN_SUBJECT_COUNTER, twice},
+        {"a value of a queue is lost", QN_SUBJECT_QUEUE, lose},
+        {"a value of a queue comes out twice", QN_SUBJECT_QUEUE, again},
+        {"a value of a queue overtakes", QN_SUBJECT_QUEUE, second},
+        {"a queue is not looked at", QN_SUBJECT_QUEUE, not_look},
+        {"a queue has no room", QN_SUBJECT_QUEUE, not_room},
+        {"a value of a stack is lost", QN_SUBJECT_STACK, lose},
+        {"a value of a stack comes out twice", QN_SUBJECT_STACK, again},
+        {"a value below the top comes out", QN_SUBJECT_STACK, second},
+        {"a stack is not looked at", QN_SUBJECT_STACK, not_look},
+        {"a stack has no room", QN_SUBJECT_STACK, not_room},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        const char *wrong = NULL;
+        for (uint64_t seed = 1; seed <= 10 && wrong == NULL; seed++) {
+            wrong = run_broken(&all[i], seed, 0);
+        }
+        cr_expect(wrong != NULL, "%s: not found", all[i].name);
+        fprintf(stderr, "%-36s %s\n", all[i].name, wrong ? wrong : "-");
+    }
+}
+
+Test(sync_stress, a_hang_is_ended, .signal = SIGABRT, .timeout = 60)
+{
+    const struct defect d = {"an operation never ends", QN_SUBJECT_COUNTER,
+                             never};
+    (void)run_broken(&d, 1, 1);
+}
