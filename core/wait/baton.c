@@ -104,7 +104,7 @@ static uint32_t sleep_until_go(struct qn_baton *b, struct qn_wait_stats *s)
 
 uint32_t qn_baton_wait(struct qn_baton *b, struct qn_wait_stats *s)
 {
-    uint32_t value;
+    uint32_t value = QN_BATON_WAITING;
     const bool woke = s->wakes != s->wakes_before;
     s->wakes_before = s->wakes;
     if (qn_baton_is_go(b, &value) || (woke && wait_for_woken(b, &value, s)) ||
