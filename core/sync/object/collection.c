@@ -89,6 +89,42 @@ void qn_collection_leave(struct qn_collection_client *c)
     c->type->leave(c);
 }
 
+const struct qn_delegate *qn_collection_delegate_at(
+    const struct qn_collection *q, uint32_t i)
+{
+    return i < q->type->delegates ? &q->end[i] : NULL;
+}
+
+static void add_stats(struct qn_delegate_stats *sum,
+                      const struct qn_delegate_stats *s)
+{
+    sum->operations += s->operations;
+    sum->batches += s->batches;
+    sum->served += s->served;
+    sum->cas += s->cas;
+    sum->cas_failed += s->cas_failed;
+    sum->elsewhere += s->elsewhere;
+    sum->changes += s->changes;
+    sum->waits.parks += s->waits.parks;
+    sum->waits.wakes += s->waits.wakes;
+    sum->waits.yields += s->waits.yields;
+}
+
+struct qn_delegate_stats qn_collection_stats_of(
+    const struct qn_collection_client *c)
+{
+    struct qn_delegate_stats sum = {0};
+    if (c->type->stats != NULL) {
+        return c->type->stats(c);
+    }
+    for (uint32_t i = 0; i < c->type->delegates; i++) {
+        struct qn_delegate_stats s =
+            qn_delegate_stats_of(&c->q->end[i], &c->of.end[i]);
+        add_stats(&sum, &s);
+    }
+    return sum;
+}
+
 struct qn_delegate_opts qn_collection_delegate(
     const struct qn_collection_opts *o)
 {

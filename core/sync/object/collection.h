@@ -76,7 +76,7 @@ struct qn_collection_opts {
     uint64_t pause_ns; /* lcrq_numa: how long a client waits for its domain's
                           turn; 170 us */
     /** ms1, ms2, list: of its delegates; `clients` is that of the collection.
-     *  Borrowed. NULL: cc_synch. */
+     *  Borrowed. NULL: cc_synch. ms2 refuses `only_server_uses_data`. */
     const struct qn_delegate_opts *delegate;
 };
 
@@ -108,6 +108,7 @@ struct qn_collection_client {
             uint32_t from;   /* where it looks for a free ring */
             uint32_t domain; /* + 1 */
             bool empty;      /* its last take found nothing */
+            struct qn_delegate_stats stats;
         } lcrq;
         struct qn_treiber_client {
             struct qn_treiber *s;
@@ -115,6 +116,7 @@ struct qn_collection_client {
             uint32_t kept, kept_count; /* free nodes, linked; 0: none */
             uint32_t full;             /* a full batch of them; 0: none */
             uint32_t batch_size;
+            struct qn_delegate_stats stats;
         } treiber;
         struct qn_delegate_client end[2];
     } of;
@@ -125,7 +127,7 @@ struct qn_collection_type {
     enum qn_collection_order order;
     bool lock_free;
     uint64_t value_max;
-    bool delegates; /* it is made of delegates: `delegate`, `port` */
+    uint32_t delegates; /* of which it is made: 0, 1 or 2 */
     /** Of the memory behind the head; 0: not with these options. Defaults are
      *  filled in. */
     size_t (*bytes)(const struct qn_collection_opts *o);
@@ -136,6 +138,8 @@ struct qn_collection_type {
     void (*leave)(struct qn_collection_client *c);
     int (*put)(struct qn_collection_client *c, uint64_t value);
     int (*take)(struct qn_collection_client *c, uint64_t *value);
+    /** NULL: the sum of its delegates. */
+    struct qn_delegate_stats (*stats)(const struct qn_collection_client *c);
 };
 
 /** All types, for tests and benchmarks: NULL behind the last. */
@@ -181,6 +185,17 @@ int qn_collection_join(const struct qn_collection *q,
 
 /** Give the place back, with all memory that the client keeps. */
 void qn_collection_leave(struct qn_collection_client *c);
+
+/** The delegates that it is made of; of ms2 the first is that of enqueues. Each
+ *  wants a server if their backend does (core/sync/delegate/server.h).
+ *  @return NULL: it has no more than `i`. */
+const struct qn_delegate *qn_collection_delegate_at(
+    const struct qn_collection *q, uint32_t i);
+
+/** @return what the client has done, since it joined: of a lock-free type its
+ *  compare-and-swaps, else all that its delegates count. Its own thread. */
+struct qn_delegate_stats qn_collection_stats_of(
+    const struct qn_collection_client *c);
 
 /** Put a value in: enqueue, or push. @return QN_OK; QN_EAGAIN: full; QN_EINVAL:
  *  above value_max; of a delegate also QN_EDEADLK. */

@@ -144,12 +144,13 @@ static void lcrq_leave(struct qn_collection_client *client)
     qn_sync_leave(places_of(c->q), client->place, client->place);
 }
 
-static struct lcrq_at at(const struct qn_lcrq_client *c, uint32_t number)
+static struct lcrq_at at(struct qn_lcrq_client *c, uint32_t number)
 {
     return (struct lcrq_at){
         .ring = &c->ring[number - 1],
         .cell = &c->cell[(number - 1) * c->cells],
         .cells = c->cells,
+        .stats = &c->stats,
     };
 }
 
@@ -370,12 +371,17 @@ static int take_numa(struct qn_collection_client *c, uint64_t *value)
     return take(c, value, false);
 }
 
+static struct qn_delegate_stats lcrq_stats(const struct qn_collection_client *c)
+{
+    return c->of.lcrq.stats;
+}
+
 #define LCRQ_TYPE(form, text, max)                                             \
     {                                                                          \
         .name = (text), .order = QN_FIFO, .lock_free = true,                   \
         .value_max = (max), .bytes = lcrq_bytes, .format = lcrq_format,        \
         .join = lcrq_join, .leave = lcrq_leave, .put = put_##form,             \
-        .take = take_##form,                                                   \
+        .take = take_##form, .stats = lcrq_stats,                              \
     }
 
 const struct qn_collection_type qn_lcrq = LCRQ_TYPE(wide, "lcrq", QN_VALUE_MAX);

@@ -35,6 +35,7 @@
 
 #include "core/base/atomic.h"
 #include "core/base/mark.h"
+#include "core/sync/delegate/delegate.h"
 #include "core/sync/object/mutant.h"
 
 #define LCRQ_CLOSED       (UINT64_C(1) << 63)
@@ -64,8 +65,9 @@ struct lcrq_content {
 /** A ring, as one operation sees it. */
 struct lcrq_at {
     struct lcrq_ring *ring;
-    struct lcrq_cell *cell; /* [cells] */
-    uint64_t cells;         /* a power of two */
+    struct lcrq_cell *cell;          /* [cells] */
+    uint64_t cells;                  /* a power of two */
+    struct qn_delegate_stats *stats; /* of the client: cas, cas_failed */
 };
 
 static inline uint64_t lcrq_narrow_word(struct lcrq_content c)
@@ -91,24 +93,37 @@ static inline struct lcrq_content lcrq_cell_load(const struct lcrq_cell *c,
                                  .value = qn_load(&c->pair.second, QN_RELAXED)};
 }
 
-static inline bool lcrq_cell_cas(struct lcrq_cell *c, struct lcrq_content from,
-                                 uint64_t turn, uint64_t value, bool narrow)
+static inline struct lcrq_cell *lcrq_cell_of(const struct lcrq_at *at,
+                                             uint64_t index)
+{
+    return &at->cell[index & (at->cells - 1)];
+}
+
+static inline bool lcrq_cell_swap(struct lcrq_cell *c, struct lcrq_content from,
+                                  struct lcrq_content to, bool narrow)
 {
     if (narrow) {
         uint64_t seen = lcrq_narrow_word(from);
-        return qn_cas(&c->pair.first, &seen,
-                      lcrq_narrow_word((struct lcrq_content){turn, value}),
-                      QN_SEQ_CST);
+        return qn_cas(&c->pair.first, &seen, lcrq_narrow_word(to), QN_SEQ_CST);
     }
-    return qn_cas_pair(&c->pair, from.turn, from.value, turn, value);
+    return qn_cas_pair(&c->pair, from.turn, from.value, to.turn, to.value);
+}
+
+static inline bool lcrq_cell_cas(const struct lcrq_at *at, uint64_t index,
+                                 struct lcrq_content from,
+                                 struct lcrq_content to, bool narrow)
+{
+    bool done = lcrq_cell_swap(lcrq_cell_of(at, index), from, to, narrow);
+    at->stats->cas++;
+    at->stats->cas_failed += !done;
+    return done;
 }
 
 /* The cell of an enqueue's index takes its value, or has met the dequeue. */
 static inline bool lcrq_put_at(const struct lcrq_at *at, uint64_t index,
                                uint64_t value, bool narrow)
 {
-    struct lcrq_cell *c = &at->cell[index & (at->cells - 1)];
-    struct lcrq_content now = lcrq_cell_load(c, narrow);
+    struct lcrq_content now = lcrq_cell_load(lcrq_cell_of(at, index), narrow);
     if (now.value != 0 || (now.turn & ~LCRQ_UNSAFE) > index) {
         return false;
     }
@@ -119,7 +134,8 @@ static inline bool lcrq_put_at(const struct lcrq_at *at, uint64_t index,
         !QN_OBJECT_MUTANT(LCRQ_UNSAFE)) {
         return false;
     }
-    return lcrq_cell_cas(c, now, index, value, narrow);
+    return lcrq_cell_cas(at, index, now, (struct lcrq_content){index, value},
+                         narrow);
 }
 
 /** @param value  + 1. @return false: the ring is closed. */
@@ -158,11 +174,13 @@ static inline bool lcrq_expected(const struct lcrq_at *at, uint64_t index)
 static inline uint64_t lcrq_take_at(const struct lcrq_at *at, uint64_t index,
                                     bool narrow)
 {
-    struct lcrq_cell *c = &at->cell[index & (at->cells - 1)];
     uint32_t looks = 0;
     for (;;) {
-        struct lcrq_content now = lcrq_cell_load(c, narrow);
-        uint64_t unsafe = now.turn & LCRQ_UNSAFE;
+        struct lcrq_content now =
+            lcrq_cell_load(lcrq_cell_of(at, index), narrow);
+        struct lcrq_content marked = {now.turn | LCRQ_UNSAFE, now.value};
+        struct lcrq_content passed = {
+            (now.turn & LCRQ_UNSAFE) | (index + at->cells), 0};
         uint64_t theirs = now.turn & ~LCRQ_UNSAFE;
         if (theirs > index) {
             return 0;
@@ -170,16 +188,14 @@ static inline uint64_t lcrq_take_at(const struct lcrq_at *at, uint64_t index,
         if (now.value != 0 && theirs != index) {
             /* Also where it is unsafe: the head's move comes before what takes
              * the value, and so before an enqueue that looks at the head. */
-            if (lcrq_cell_cas(c, now, now.turn | LCRQ_UNSAFE, now.value,
-                              narrow)) {
+            if (lcrq_cell_cas(at, index, now, marked, narrow)) {
                 return 0;
             }
         } else if (now.value == 0 && looks < LCRQ_LOOKS && qn_may_look() &&
                    lcrq_expected(at, index)) {
             looks++;
             qn_pause();
-        } else if (lcrq_cell_cas(c, now, unsafe | (index + at->cells), 0,
-                                 narrow)) {
+        } else if (lcrq_cell_cas(at, index, now, passed, narrow)) {
             return now.value;
         }
     }

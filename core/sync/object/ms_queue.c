@@ -142,20 +142,15 @@ static int ms_open(struct qn_collection *c)
                                         q->ends, run, q);
 }
 
-static uint32_t ends_of(const struct qn_collection_client *c)
-{
-    return ((const struct ms_queue *)c->q->memory)->ends;
-}
-
 static int ms_join(struct qn_collection_client *c,
                    const struct qn_collection_join_opts *o)
 {
-    return qn_collection_delegates_join(c, ends_of(c), o);
+    return qn_collection_delegates_join(c, c->type->delegates, o);
 }
 
 static void ms_leave(struct qn_collection_client *c)
 {
-    qn_collection_delegates_leave(c, ends_of(c));
+    qn_collection_delegates_leave(c, c->type->delegates);
 }
 
 static int ms_put(struct qn_collection_client *c, uint64_t value)
@@ -193,9 +188,11 @@ static size_t bytes_1(const struct qn_collection_opts *o)
     return bytes(o, 1);
 }
 
+/* Two executors work on the nodes. */
 static size_t bytes_2(const struct qn_collection_opts *o)
 {
-    return bytes(o, 2);
+    return qn_collection_delegate(o).server.only_server_uses_data ? 0
+                                                                  : bytes(o, 2);
 }
 
 static int format_1(void *memory, const struct qn_collection_opts *o)
@@ -211,7 +208,7 @@ static int format_2(void *memory, const struct qn_collection_opts *o)
 #define MS_TYPE(ends)                                                          \
     {                                                                          \
         .name = "ms" #ends, .order = QN_FIFO, .value_max = QN_VALUE_MAX,       \
-        .delegates = true, .bytes = bytes_##ends, .format = format_##ends,     \
+        .delegates = ends, .bytes = bytes_##ends, .format = format_##ends,     \
         .open = ms_open, .join = ms_join, .leave = ms_leave, .put = ms_put,    \
         .take = take_##ends,                                                   \
     }

@@ -12,8 +12,8 @@
  * in; with two delegates an enqueue may not have seen a dequeue yet that is
  * over.
  *
- * `ms2` is not for delegates whose executor must be alone with its data
- * (streaming): two executors work on the nodes.
+ * `ms2` refuses delegates whose server must be alone with its data
+ * (only_server_uses_data): two executors work on the nodes.
  */
 
 #include "core/sync/object/collection.h"

@@ -72,49 +72,62 @@ static qn_a32 *link_of(struct treiber_node *node, uint64_t number, bool batches)
     return batches ? &node[number].batch : &node[number].next;
 }
 
-static void stack_push(struct qn_pair *top, struct treiber_node *node,
+/* An attempt at {tag, node}; behind one that failed the client keeps away for
+ * longer each time. */
+static bool top_cas(struct qn_treiber_client *c, struct qn_pair *top,
+                    const uint64_t from[2], uint64_t to, uint32_t *pauses)
+{
+    c->stats.cas++;
+    if (qn_cas_pair(top, from[0], from[1],
+                    from[0] + !QN_OBJECT_MUTANT(TREIBER_NO_TAG), to)) {
+        return true;
+    }
+    c->stats.cas_failed++;
+    for (uint32_t i = 0; i < *pauses; i++) {
+        qn_pause();
+    }
+    *pauses = QN_MIN(2 * *pauses, TREIBER_PAUSES);
+    return false;
+}
+
+static void stack_push(struct qn_treiber_client *c, struct qn_pair *top,
                        uint32_t number, bool batches)
 {
-    qn_a32 *link = link_of(node, number, batches);
-    for (uint32_t pauses = 1;; pauses = QN_MIN(2 * pauses, TREIBER_PAUSES)) {
+    qn_a32 *link = link_of(c->node, number, batches);
+    uint32_t pauses = 1;
+    for (;;) {
         /* relaxed: what was loaded of two moments fails below, since no tag
          * comes twice. */
-        uint64_t tag = qn_load(&top->first, QN_RELAXED);
-        uint64_t below = qn_load(&top->second, QN_RELAXED);
+        const uint64_t from[2] = {qn_load(&top->first, QN_RELAXED),
+                                  qn_load(&top->second, QN_RELAXED)};
         /* relaxed: the compare-and-swap publishes it. */
-        qn_store(link, (uint32_t)below, QN_RELAXED);
-        if (qn_cas_pair(top, tag, below,
-                        tag + !QN_OBJECT_MUTANT(TREIBER_NO_TAG), number)) {
+        qn_store(link, (uint32_t)from[1], QN_RELAXED);
+        if (top_cas(c, top, from, number, &pauses)) {
             return;
-        }
-        for (uint32_t i = 0; i < pauses; i++) {
-            qn_pause();
         }
     }
 }
 
 /* @return its number; 0: the stack is empty. */
-static uint32_t stack_pop(struct qn_pair *top, struct treiber_node *node,
+static uint32_t stack_pop(struct qn_treiber_client *c, struct qn_pair *top,
                           bool batches)
 {
-    for (uint32_t pauses = 1;; pauses = QN_MIN(2 * pauses, TREIBER_PAUSES)) {
+    uint32_t pauses = 1;
+    for (;;) {
         /* acquire -> the compare-and-swap that pushed the node: its link and
          * its value. seq_cst: that the stack is empty is said of one order of
          * all operations. */
-        uint64_t tag = qn_load(&top->first, QN_ACQUIRE);
-        uint64_t number = qn_load(&top->second, QN_SEQ_CST);
-        if (number == 0) {
+        const uint64_t tag = qn_load(&top->first, QN_ACQUIRE);
+        const uint64_t from[2] = {tag, qn_load(&top->second, QN_SEQ_CST)};
+        if (from[1] == 0) {
             return 0;
         }
         /* relaxed: of a node that has left it may be anything, and the tag has
          * changed. */
-        uint32_t below = qn_load(link_of(node, number, batches), QN_RELAXED);
-        if (qn_cas_pair(top, tag, number,
-                        tag + !QN_OBJECT_MUTANT(TREIBER_NO_TAG), below)) {
-            return (uint32_t)number;
-        }
-        for (uint32_t i = 0; i < pauses; i++) {
-            qn_pause();
+        uint32_t below =
+            qn_load(link_of(c->node, from[1], batches), QN_RELAXED);
+        if (top_cas(c, top, from, below, &pauses)) {
+            return (uint32_t)from[1];
         }
     }
 }
@@ -126,6 +139,7 @@ static int treiber_format(void *memory, const struct qn_collection_opts *o)
     s->batch_size = batch_wanted(o);
     s->nodes = nodes_wanted(o);
     struct treiber_node *node = nodes_of(s);
+    struct qn_treiber_client c = {.node = node};
     struct qn_sync_place *place = places_of(s);
     qn_sync_places_format(place, s->clients);
     /* relaxed, as all of this: no other thread has the stack yet. */
@@ -136,7 +150,7 @@ static int treiber_format(void *memory, const struct qn_collection_opts *o)
         bool last = i % s->batch_size == 0;
         qn_store(&node[i].next, last ? 0 : i + 1, QN_RELAXED);
         if (i % s->batch_size == 1 || s->batch_size == 1) {
-            stack_push(&s->free, node, i, true);
+            stack_push(&c, &s->free, i, true);
         }
     }
     return QN_OK;
@@ -166,7 +180,7 @@ static void treiber_leave(struct qn_collection_client *client)
 {
     struct qn_treiber_client *c = &client->of.treiber;
     if (c->full != 0) {
-        stack_push(&c->s->free, c->node, c->full, true);
+        stack_push(c, &c->s->free, c->full, true);
     }
     qn_sync_leave(places_of(c->s), client->place, c->kept);
 }
@@ -175,8 +189,7 @@ static void treiber_leave(struct qn_collection_client *client)
 static uint32_t node_take(struct qn_treiber_client *c)
 {
     if (c->kept == 0) {
-        c->kept =
-            c->full != 0 ? c->full : stack_pop(&c->s->free, c->node, true);
+        c->kept = c->full != 0 ? c->full : stack_pop(c, &c->s->free, true);
         c->full = 0;
         if (c->kept == 0) {
             return 0;
@@ -194,7 +207,7 @@ static void node_give(struct qn_treiber_client *c, uint32_t number)
 {
     if (c->kept_count == c->batch_size) {
         if (c->full != 0) {
-            stack_push(&c->s->free, c->node, c->full, true);
+            stack_push(c, &c->s->free, c->full, true);
         }
         c->full = c->kept;
         c->kept = 0;
@@ -217,7 +230,7 @@ static int treiber_put(struct qn_collection_client *client, uint64_t value)
     if (!QN_OBJECT_MUTANT(TREIBER_LATE)) {
         qn_store(&c->node[number].value, value, QN_RELAXED);
     }
-    stack_push(&c->s->top, c->node, number, false);
+    stack_push(c, &c->s->top, number, false);
     if (QN_OBJECT_MUTANT(TREIBER_LATE)) {
         qn_store(&c->node[number].value, value, QN_RELAXED);
     }
@@ -227,7 +240,7 @@ static int treiber_put(struct qn_collection_client *client, uint64_t value)
 static int treiber_take(struct qn_collection_client *client, uint64_t *value)
 {
     struct qn_treiber_client *c = &client->of.treiber;
-    uint32_t number = stack_pop(&c->s->top, c->node, false);
+    uint32_t number = stack_pop(c, &c->s->top, false);
     if (number == 0) {
         return QN_EAGAIN;
     }
@@ -237,6 +250,12 @@ static int treiber_take(struct qn_collection_client *client, uint64_t *value)
         node_give(c, number);
     }
     return QN_OK;
+}
+
+static struct qn_delegate_stats treiber_stats(
+    const struct qn_collection_client *c)
+{
+    return c->of.treiber.stats;
 }
 
 const struct qn_collection_type qn_treiber = {
@@ -250,4 +269,5 @@ const struct qn_collection_type qn_treiber = {
     .leave = treiber_leave,
     .put = treiber_put,
     .take = treiber_take,
+    .stats = treiber_stats,
 };

@@ -114,6 +114,31 @@ Test(collection, goes_round_many_times, .timeout = 60)
     for_each_kind(goes_round);
 }
 
+/* Of one client: a lock-free operation is one compare-and-swap or two (a
+ * node's batch, a cell that a take has passed), and none fails. */
+static void statistics(const struct collection *t,
+                       struct qn_collection_client *c)
+{
+    uint64_t value;
+    for (uint32_t i = 0; i < 100; i++) {
+        cr_assert_eq(qn_collection_put(c, i), QN_OK);
+        cr_assert_eq(qn_collection_take(c, &value), QN_OK);
+    }
+    const struct qn_delegate_stats s = qn_collection_stats_of(c);
+    if (t->q.type->lock_free) {
+        cr_assert_geq(s.cas, 199, "%s", collection_text(&t->kind));
+        cr_assert_leq(s.cas, 400, "%s", collection_text(&t->kind));
+        cr_assert_eq(s.cas_failed, 0);
+    } else {
+        cr_assert_eq(s.operations, 200, "%s", collection_text(&t->kind));
+    }
+}
+
+Test(collection, counts_what_a_client_does)
+{
+    for_each_kind(statistics);
+}
+
 /* Clients that come and go keep what they keep at their places. */
 static void places(const struct collection *t, struct qn_collection_client *c)
 {

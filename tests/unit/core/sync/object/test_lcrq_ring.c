@@ -8,12 +8,14 @@
 
 static struct lcrq_ring ring;
 static struct lcrq_cell cell[CELLS];
+static struct qn_delegate_stats stats;
 
 static struct lcrq_at fresh(void)
 {
     memset(&ring, 0, sizeof ring);
     memset(cell, 0, sizeof cell);
-    return (struct lcrq_at){.ring = &ring, .cell = cell, .cells = CELLS};
+    return (struct lcrq_at){
+        .ring = &ring, .cell = cell, .cells = CELLS, .stats = &stats};
 }
 
 static bool closed(void)
