@@ -13,7 +13,7 @@
  * *Sleep.* Neither side pays a fence for a sleeper that is not there:
  *
  *     server                         client
- *     reply; parked?  (each scan)    parked = 1
+ *     parked? reply   (each scan)    parked = 1
  *     ...                            fence
  *     asleep = 1                     reply there? go on
  *     fence                          asleep? wake the server
@@ -128,12 +128,14 @@ static void serve_slot(struct scan *k, uint32_t place)
         qn_shm_lines_of(k->b, &k->layout, domain_of(k, place), place);
     /* acquire -> submit_entry (shm_server.c): the entries. */
     const uint64_t request = qn_load(&l.slot->request, QN_ACQUIRE);
+    /* relaxed: see "Sleep". In front of the reply: one that streams takes the
+     * line to memory, and a look behind it would fetch it from there. */
+    const bool parked = qn_load(&l.slot->parked, QN_RELAXED) != 0;
     uint32_t *served = &k->s->served[place];
     while (*served != (uint32_t)(request >> 32)) {
         run_entry(k, &l, qn_shm_entry_number(++*served, (uint32_t)request));
     }
-    /* relaxed: see "Sleep". */
-    if (qn_load(&l.slot->parked, QN_RELAXED) != 0) {
+    if (parked) {
         wake_client(k, l.slot);
     }
 }
