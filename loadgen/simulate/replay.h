@@ -16,6 +16,8 @@ struct qn_replay_opts {
     bool longer;             /* also plans of about one second */
     const char *plot;        /* a picture, of scc; NULL: none */
     const char *only;        /* rings: machines with this in their name */
+    uint64_t seed;           /* locks */
+    double jitter;           /* locks: of each price, 0 to 1 */
     FILE *to;
 };
 

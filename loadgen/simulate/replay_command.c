@@ -10,20 +10,32 @@
 #include "loadgen/base/options.h"
 #include "loadgen/base/output_path.h"
 #include "loadgen/simulate/command.h"
+#include "loadgen/simulate/locks/locks_replay.h"
 #include "loadgen/simulate/replay.h"
 #include "loadgen/simulate/scc/scc_figures.h"
 #include "loadgen/simulate/scc/scc_replay.h"
 
 /* ---- C1 to C6 ---- */
 
-struct scc {
+/* Where rows go. */
+struct rows {
     const struct qn_replay_opts *o;
     uint32_t *missed;
 };
 
+/* @return the exit status. */
+static int failure(int rc, const struct qn_parse_error *e)
+{
+    if (rc != QN_OK) {
+        fprintf(stderr, "quoin sim replay: %s\n",
+                e->text[0] != 0 ? e->text : qn_strerror(rc));
+    }
+    return rc == QN_OK ? 0 : e->text[0] != 0 ? 2 : 1;
+}
+
 static void scc_row(void *ctx, const struct qn_scc_row *r)
 {
-    const struct scc *s = ctx;
+    const struct rows *s = ctx;
     struct qn_replay_row row = {.id = r->id,
                                 .published = r->published,
                                 .why = r->why,
@@ -48,7 +60,7 @@ static int draw_scc(const char *machine, const char *plot,
 
 static int replay_scc(const struct qn_replay_opts *o, uint32_t *missed)
 {
-    struct scc s = {o, missed};
+    struct rows s = {o, missed};
     struct qn_parse_error e = {{0}};
     char path[4096];
     (void)snprintf(path, sizeof path, "%s/scc.json", o->machines[0]);
@@ -56,11 +68,31 @@ static int replay_scc(const struct qn_replay_opts *o, uint32_t *missed)
     if (rc == QN_OK && o->plot != NULL) {
         rc = draw_scc(path, o->plot, &e);
     }
-    if (rc != QN_OK) {
-        fprintf(stderr, "quoin sim replay: %s\n",
-                e.text[0] != 0 ? e.text : qn_strerror(rc));
-    }
-    return rc == QN_OK ? 0 : e.text[0] != 0 ? 2 : 1;
+    return failure(rc, &e);
+}
+
+/* ---- L1 to L10 ---- */
+
+static void locks_row(void *ctx, const struct qn_locks_row *r)
+{
+    const struct rows *s = ctx;
+    struct qn_replay_row row = {.id = r->id,
+                                .published = r->published,
+                                .why = r->why,
+                                .limit = r->limit,
+                                .most = r->most,
+                                .got = r->got};
+    memcpy(row.what, r->what, sizeof row.what);
+    *s->missed += !qn_replay_row_print(&row, s->o->to);
+}
+
+static int replay_locks(const struct qn_replay_opts *o, uint32_t *missed)
+{
+    struct rows s = {o, missed};
+    struct qn_parse_error e = {{0}};
+    const struct qn_locks_replay_opts l = {
+        .machines = o->machines[0], .seed = o->seed, .jitter = o->jitter};
+    return failure(qn_locks_replay(&l, locks_row, &s, &e), &e);
 }
 
 /* ---- S1 and S3 ---- */
@@ -87,6 +119,9 @@ static const struct group {
     {"rings",
      "acknowledged broadcasts over diamond rings: latency and rate by arity",
      qn_replay_rings, false, true},
+    {"locks",
+     "locks and delegation on a TILE-Gx, a Xeon and an Opteron, as measured",
+     replay_locks, false, false},
     {"scc",
      "broadcasts over message buffers of a simulated SCC, as on the hardware",
      replay_scc, true, false},
@@ -117,6 +152,11 @@ static const struct qn_option table[] = {
     QN_OPTION("plot", "FILE.svg", qn_option_string,
               offsetof(struct qn_replay_opts, plot),
               "scc: draw the figures that its rows are of"),
+    QN_OPTION_COUNT("seed", "N", offsetof(struct qn_replay_opts, seed),
+                    "locks: of the pauses and the jitter (1)", 0, UINT32_MAX),
+    QN_OPTION("jitter", "PART", qn_option_double,
+              offsetof(struct qn_replay_opts, jitter),
+              "locks: each price is up to this part more, 0 to 1 (0)"),
     QN_OPTION("only", "NAME", qn_option_string,
               offsetof(struct qn_replay_opts, only),
               "rings: machines with NAME in their name: Gx, Xeon or Phi"),
@@ -198,7 +238,7 @@ static bool pick_possible(const struct group *g, const struct qn_replay_opts *o)
 
 int qn_replay_command(int argc, char **argv)
 {
-    struct qn_replay_opts o = {.to = stdout};
+    struct qn_replay_opts o = {.to = stdout, .seed = 1};
     const struct group *g = argc > 1 ? find(argv[1]) : NULL;
     uint32_t missed = 0;
     int status;
@@ -208,7 +248,8 @@ int qn_replay_command(int argc, char **argv)
     if (g == NULL) {
         fprintf(
             stderr,
-            "quoin sim replay: name a group: S1, S3, smelt, rings or scc\n");
+            "quoin sim replay: name a group: S1, S3, smelt, rings, locks or "
+            "scc\n");
         return 2;
     }
     const struct qn_options options = {"quoin sim replay", g->title, table,
@@ -218,6 +259,10 @@ int qn_replay_command(int argc, char **argv)
     }
     if (o.machines[0] == NULL) {
         o.machines[0] = "machines";
+    }
+    if (!(o.jitter >= 0 && o.jitter <= 1)) {
+        fprintf(stderr, "quoin sim replay: --jitter is a part, 0 to 1\n");
+        return 2;
     }
     if (!folders_readable(&o) || !plot_possible(g, &o) ||
         !pick_possible(g, &o)) {

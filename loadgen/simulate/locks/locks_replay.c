@@ -1,0 +1,76 @@
+/*
+ * The rows of `quoin sim replay locks`, machine by machine.
+ */
+#include "loadgen/simulate/locks/locks_replay.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/base/bits.h"
+#include "core/base/err.h"
+#include "loadgen/simulate/locks/locks_replay_internal.h"
+
+static const struct {
+    const char *file;
+    void (*rows)(struct qn_locks_replay *r);
+} machines[] = {
+    {"tilegx_8036.json", qn_locks_replay_mesh},
+    {"westmere_8x10x2", qn_locks_replay_xeon},
+    {"by_formula/opteron_6176_4x12", qn_locks_replay_opteron},
+};
+
+struct qn_locks_result qn_locks_replay_run(struct qn_locks_replay *r,
+                                           struct qn_locks_opts o)
+{
+    struct qn_locks_result result = {0};
+    o.machine = &r->machine;
+    o.seed = r->o->seed;
+    o.jitter = r->o->jitter;
+    int rc = qn_locks_run(&result, &o);
+    if (r->rc == QN_OK) {
+        r->rc = rc != QN_OK ? rc : result.wrong ? QN_ECORRUPT : QN_OK;
+    }
+    return result;
+}
+
+void qn_locks_replay_row(struct qn_locks_replay *r,
+                         const struct qn_locks_claim *c, double got,
+                         const char *what, ...)
+{
+    struct qn_locks_row line = {.id = c->id,
+                                .published = c->published,
+                                .why = c->why,
+                                .limit = c->limit,
+                                .most = c->most,
+                                .got = got};
+    va_list args;
+    va_start(args, what);
+    (void)vsnprintf(line.what, sizeof line.what, what, args);
+    va_end(args);
+    if (r->rc == QN_OK) {
+        r->row(r->ctx, &line);
+    }
+}
+
+double qn_locks_replay_off(double got, double published)
+{
+    return fabs(got / published - 1);
+}
+
+int qn_locks_replay(const struct qn_locks_replay_opts *o, qn_locks_row_fn *each,
+                    void *ctx, struct qn_parse_error *parse_error)
+{
+    struct qn_locks_replay r = {.o = o, .row = each, .ctx = ctx};
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(machines) && r.rc == QN_OK; i++) {
+        char path[4096];
+        (void)snprintf(path, sizeof path, "%s/%s", o->machines,
+                       machines[i].file);
+        r.rc = qn_locks_machine_load(&r.machine, path, parse_error);
+        if (r.rc == QN_OK) {
+            machines[i].rows(&r);
+            qn_locks_machine_free(&r.machine);
+        }
+    }
+    return r.rc;
+}

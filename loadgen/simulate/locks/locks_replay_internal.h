@@ -1,0 +1,41 @@
+#ifndef QN_LOADGEN_SIMULATE_LOCKS_LOCKS_REPLAY_INTERNAL_H
+#define QN_LOADGEN_SIMULATE_LOCKS_LOCKS_REPLAY_INTERNAL_H
+
+/** What the rows share: locks_replay_mesh.c has those of TILE-Gx,
+ *  locks_replay_sockets.c those of the Xeon and the Opteron. */
+
+#include "loadgen/simulate/locks/locks_replay.h"
+#include "loadgen/simulate/locks/locks_run.h"
+
+struct qn_locks_replay {
+    const struct qn_locks_replay_opts *o;
+    struct qn_locks_machine machine;
+    qn_locks_row_fn *row;
+    void *ctx;
+    int rc; /* of the first run that failed */
+};
+
+/** What a row says beside its text. */
+struct qn_locks_claim {
+    const char *id, *published, *why; /* as of qn_locks_row */
+    bool most;
+    double limit;
+};
+
+/** Run, with seed and jitter of the replay. What is 0 in `o` is usual. */
+struct qn_locks_result qn_locks_replay_run(struct qn_locks_replay *r,
+                                           struct qn_locks_opts o);
+
+void qn_locks_replay_row(struct qn_locks_replay *r,
+                         const struct qn_locks_claim *c, double got,
+                         const char *what, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/** How far `got` is from `published`, as a share of that. */
+double qn_locks_replay_off(double got, double published);
+
+void qn_locks_replay_mesh(struct qn_locks_replay *r);
+void qn_locks_replay_xeon(struct qn_locks_replay *r);
+void qn_locks_replay_opteron(struct qn_locks_replay *r);
+
+#endif

@@ -1,0 +1,124 @@
+/*
+ * The rows of `quoin sim replay locks` that take few runs, with three seeds,
+ * two of them with jitter: what holds goes on holding, and what does not says
+ * why.
+ */
+#include <string.h>
+
+#include "core/base/bits.h"
+#include "core/base/err.h"
+#include "loadgen/simulate/locks/locks_replay.h"
+#include "loadgen/simulate/locks/locks_run.h"
+#include "tests/support/test.h"
+
+/* Beginnings of the rows that stand with their reason. */
+static const char *const missed[] = {
+    "CC-Synch over SHM-server",
+    "36 threads: TAS",
+    "5 threads: CC-Synch",
+    "Opteron: best server",
+};
+
+struct seen {
+    uint32_t rows, missed;
+};
+
+static bool stands(const struct qn_locks_row *r)
+{
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(missed); i++) {
+        if (strncmp(r->what, missed[i], strlen(missed[i])) == 0) {
+            return r->why != NULL;
+        }
+    }
+    return false;
+}
+
+static void check(void *ctx, const struct qn_locks_row *r)
+{
+    struct seen *s = ctx;
+    bool holds = r->most ? r->got <= r->limit : r->got >= r->limit;
+    cr_assert(holds != stands(r), "%s %s: %f, limit %f", r->id, r->what, r->got,
+              r->limit);
+    s->rows++;
+    s->missed += !holds;
+}
+
+static void replay(uint64_t seed, double jitter)
+{
+    struct seen s = {0};
+    struct qn_parse_error e = {{0}};
+    const struct qn_locks_replay_opts o = {
+        .machines = QN_MACHINES, .seed = seed, .jitter = jitter, .small = true};
+    int rc = qn_locks_replay(&o, check, &s, &e);
+    cr_assert_eq(rc, QN_OK, "%s%s", qn_strerror(rc), e.text);
+    cr_assert_eq(s.missed, QN_ARRAY_COUNT(missed), "docs/replayed.md");
+    cr_assert_geq(s.rows, 12);
+}
+
+Test(locks_replay, rows_hold_or_say_why_not, .timeout = 200)
+{
+    replay(1, 0);
+    replay(2, 0.05);
+    replay(3, 0.05);
+}
+
+static struct qn_locks_machine tilegx(void)
+{
+    struct qn_locks_machine m;
+    cr_assert_eq(
+        qn_locks_machine_load(&m, QN_MACHINES "/tilegx_8036.json", NULL),
+        QN_OK);
+    return m;
+}
+
+Test(locks_replay, the_same_run_has_the_same_result)
+{
+    struct qn_locks_machine m = tilegx();
+    struct qn_locks_result r[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct qn_locks_opts o = {.machine = &m,
+                                        .backend = "mcs",
+                                        .threads = 8,
+                                        .pause = 50,
+                                        .increments = 1,
+                                        .seed = 7};
+        cr_assert_eq(qn_locks_run(&r[i], &o), QN_OK);
+        cr_assert(!r[i].wrong && r[i].mops > 0 && r[i].latency_ns > 0);
+    }
+    cr_assert_eq(memcmp(&r[0], &r[1], sizeof r[0]), 0);
+}
+
+Test(locks_replay, what_does_not_exist_is_refused)
+{
+    struct qn_locks_machine m = tilegx();
+    struct qn_locks_result r;
+    struct qn_locks_opts o = {.machine = &m, .backend = "none", .threads = 2};
+    cr_assert_eq(qn_locks_run(&r, &o), QN_EINVAL);
+    o.backend = "mcs";
+    o.threads = 37;
+    cr_assert_eq(qn_locks_run(&r, &o), QN_EINVAL, "cores of the 8036");
+}
+
+/* The first is core 0; its sibling stays idle; sockets in turn. */
+Test(locks_replay, threads_are_dealt_round_robin_over_the_sockets)
+{
+    struct qn_locks_machine m;
+    uint32_t core[159], domain[159];
+    cr_assert_eq(
+        qn_locks_machine_load(&m, QN_MACHINES "/westmere_8x10x2", NULL), QN_OK);
+    cr_assert_eq(qn_locks_machine_cores(&m, 159, true, core, domain), QN_OK);
+    cr_assert_eq(core[0], 0);
+    uint32_t seen[8] = {0};
+    for (uint32_t i = 1; i < 159; i++) {
+        cr_assert_neq(m.m->core[core[i]].phys, m.m->core[0].phys);
+        seen[domain[i]]++;
+    }
+    for (uint32_t i = 1; i < 8; i++) {
+        cr_assert_neq(domain[i], domain[i + 1]);
+        cr_assert_eq(seen[i], 20);
+    }
+    cr_assert_eq(seen[0], 18);
+    cr_assert_eq(qn_locks_machine_cores(&m, 160, true, core, domain),
+                 QN_EINVAL);
+    qn_locks_machine_free(&m);
+}
