@@ -44,6 +44,49 @@ bool qn_words_ended(const struct qn_device *d, qn_node_t node);
 /** Is that the incarnation of a node that was named last, and not ended? */
 bool qn_words_living(const struct qn_device *d, qn_node_t node, uint64_t inc);
 
+/** Whose device is one of words? */
+bool qn_words_is(const struct qn_device *d);
+
+/** Nodes of the device. */
+uint32_t qn_words_nodes(const struct qn_device *d);
+
+/* ---- several users of one attachment ---- */
+
+/** A number that no other caller gets at this device, from 1 on; after 2^32 of
+ *  them they repeat. Any attachment. */
+uint32_t qn_words_number(struct qn_device *d);
+
+/** Take a queue that no user of this attachment has. @return false: none is
+ *  left. */
+bool qn_words_take_queue(struct qn_device *d, uint32_t *queue);
+void qn_words_give_queue(struct qn_device *d, uint32_t queue);
+
+/**
+ * May so many words more lie in an own queue while its reader waits for others?
+ *
+ * A shared device has room for the words of all queues together, so what lies
+ * in one keeps out what is for another: all that is promised fits into it. On a
+ * split device a queue stops no other, and its reader may put `most` aside.
+ *
+ * @return false: no, and nothing has changed.
+ */
+bool qn_words_promise(struct qn_device *d, uint32_t queue, uint32_t words,
+                      uint32_t most);
+void qn_words_promise_back(struct qn_device *d, uint32_t queue, uint32_t words);
+
+/** Words that may still be promised. */
+uint32_t qn_words_unpromised(const struct qn_device *d, uint32_t queue,
+                             uint32_t most);
+
+/** Sleep until there is a word in an own queue, or until `deadline` (ns,
+ *  monotonic), or for no reason. Without a doorbell: a pause. */
+void qn_words_wait(struct qn_device *d, uint32_t queue, qn_time_t deadline);
+
+/** Sleep until a message of n words may fit, or for no reason. Without a
+ *  doorbell: a pause. */
+void qn_words_wait_room(struct qn_device *d, struct qn_words_target to,
+                        uint32_t n);
+
 /** Was damage found in the device? It ends the attachment. */
 bool qn_words_corrupt(const struct qn_device *d);
 

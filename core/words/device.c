@@ -40,7 +40,7 @@
 #include "core/words/words_internal.h"
 #include "core/words/words_mutant.h"
 
-#define MAGIC      UINT64_C(0x3130304e44554e51) /* "QNUDN001" */
+#define MAGIC      UINT64_C(0x3230304e44554e51) /* "QNUDN002" */
 #define PAGE_BYTES ((size_t)4096)
 
 static const struct qn_words_shape shape[] = {

@@ -281,6 +281,20 @@ int qn_words_try_receive(struct qn_device *d, uint32_t queue, uint64_t *words,
     return there ? QN_OK : p->corrupt ? QN_ECORRUPT : QN_EAGAIN;
 }
 
+void qn_words_wait(struct qn_device *d, uint32_t queue, qn_time_t deadline)
+{
+    struct qn_doorbell *doorbell = qn_words_port_of(d)->doorbell;
+    if (doorbell == NULL) {
+        qn_pause();
+        return;
+    }
+    qn_doorbell_arm(doorbell);
+    if (qn_words_empty(d, queue)) {
+        (void)qn_doorbell_wait(doorbell, deadline);
+    }
+    qn_doorbell_disarm(doorbell);
+}
+
 bool qn_words_empty(struct qn_device *d, uint32_t queue)
 {
     struct qn_words_port *p = qn_words_port_of(d);

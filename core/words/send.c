@@ -190,6 +190,25 @@ void qn_words_want_room(struct qn_device *d, qn_node_t node)
                 UINT64_C(1) << d->self % 64, QN_SEQ_CST);
 }
 
+void qn_words_wait_room(struct qn_device *d, struct qn_words_target to,
+                        uint32_t n)
+{
+    const struct qn_words_port *p = qn_words_port_of(d);
+    if (p->doorbell == NULL) {
+        qn_pause();
+        return;
+    }
+    qn_doorbell_arm(p->doorbell);
+    qn_words_want_room(d, to.node);
+    /* W, seq_cst: after `waiting`. */
+    const uint64_t state = qn_load(&p->memory->core[to.node].state, QN_SEQ_CST);
+    if (qn_words_used(p->shape, state, to.queue) + n > p->shape->room &&
+        !qn_words_ended(d, to.node)) {
+        (void)qn_doorbell_wait(p->doorbell, QN_TIME_NEVER);
+    }
+    qn_doorbell_disarm(p->doorbell);
+}
+
 int qn_words_send(struct qn_device *d, struct qn_words_target to,
                   const uint64_t *words, uint32_t n, qn_time_t deadline)
 {

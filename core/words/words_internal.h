@@ -6,7 +6,7 @@
  *
  *   memory of the device
  *   +--------------------------------------------+ 0
- *   | magic, nodes, lanes, split                 |
+ *   | magic, nodes, lanes, split, numbers        |
  *   +--------------------------------------------+ 64
  *   | core 0  state    all senders, and the owner| (S) one line each
  *   |         life, head[4]            the owner | (L)
@@ -77,6 +77,7 @@ struct qn_words_core {
 struct qn_words_memory {
     alignas(QN_CACHELINE) qn_a64 magic;
     qn_a32 nodes, lanes, split;
+    qn_a32 numbers; /* that were given, by all nodes */
     struct qn_words_core core[];
 };
 
@@ -125,7 +126,9 @@ struct qn_words_port {
     const struct qn_words_shape *shape;
     uint32_t nodes;
     bool corrupt;
-    uint64_t padded; /* words of dead senders */
+    uint64_t padded;                    /* words of dead senders */
+    uint32_t taken;                     /* bits: queues that have a user */
+    uint32_t promised[QN_WORDS_QUEUES]; /* words */
     struct qn_doorbell *doorbell;
     struct qn_doorbell_handle *ringer;
     struct qn_words_peer peer[QN_WORDS_CORES_MAX];

@@ -12,7 +12,9 @@ static_assert(sizeof(struct qn_lock_client) <= sizeof(struct qn_subject_client),
 
 static const char *name(uint32_t i)
 {
-    return qn_lock_types[i] != NULL ? qn_lock_types[i]->name : NULL;
+    const struct qn_lock_type *type = qn_lock_types[i];
+    /* Those over words are last: they need a device. */
+    return type != NULL && !type->words ? type->name : NULL;
 }
 
 static int create(struct qn_subject *s)

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "core/base/assert.h"
 #include "transports/udn/udn_internal.h"
 #include "transports/udn/udn_mutant.h"
 
@@ -15,6 +16,9 @@ static int attach(struct qn_device **out, const struct qn_device_attach_opts *o)
                                  links * sizeof(struct qn_udn_link));
     if (rc == QN_OK) {
         struct qn_udn_port *p = qn_udn_port_of(*out);
+        uint32_t queue;
+        bool taken = qn_words_take_queue(*out, &queue);
+        QN_ASSERT(taken && queue == QN_UDN_QUEUE);
         p->device = *out;
         p->nodes = o->opts->nodes;
         p->lanes = o->opts->lanes;

@@ -29,11 +29,8 @@ struct head {
 static_assert(sizeof(struct head) == QN_CACHELINE, "in front of the backend's");
 
 const struct qn_delegate_type *const qn_delegate_types[] = {
-    &qn_delegate_under_lock,
-    &qn_delegate_cc_synch,
-    &qn_delegate_h_synch,
-    &qn_delegate_auto,
-    NULL,
+    &qn_delegate_under_lock, &qn_delegate_cc_synch, &qn_delegate_h_synch,
+    &qn_delegate_auto,       &qn_delegate_hyb_comb, NULL,
 };
 
 const struct qn_delegate_type *const qn_delegate_served_types[] = {

@@ -14,6 +14,7 @@
  *     h_synch     the same with one list per domain (a NUMA node), and a lock
  *                 between the combiners of the domains
  *     auto        one of these, chosen while it runs
+ *     hyb_comb    a combiner, to which requests go as messages of words
  *     servers     a thread of the program that does nothing else (server.h)
  *
  * An *object* lies in memory of the caller, which may be shared by processes
@@ -124,6 +125,7 @@ struct qn_backend_client {
     uint32_t place, node; /* clients.h */
     uint32_t domain;
     uint32_t toggle; /* a backend's own */
+    uint32_t object; /* its number, at a device of words */
     struct qn_sync_port *port;
     struct qn_lock_client lock;
     struct qn_server_client server;
@@ -150,6 +152,7 @@ struct qn_delegate_client {
 struct qn_delegate_type {
     const char *name;
     const char *lock; /* its own choice of one; NULL: it takes none */
+    bool words;       /* a client needs a port */
     bool domains;     /* it has lists by domain; else there is one for all */
     /** Of the memory behind the head; 0: not with these options. */
     size_t (*bytes)(const struct qn_delegate_opts *o);
@@ -210,7 +213,8 @@ int qn_delegate_open(struct qn_delegate *d, void *memory, qn_delegate_fn *run,
  * @param c  Filled; of one thread, until it has left.
  * @param o  NULL: domain 0, no port.
  * @return QN_OK; QN_EAGAIN: all places are taken; QN_EINVAL: no such domain, or
- *         the backend needs a port.
+ *         the backend needs a port; QN_EDQUOT: what may be sent to that port
+ *         would not fit (core/sync/port.h).
  */
 int qn_delegate_join(const struct qn_delegate *d, struct qn_delegate_client *c,
                      const struct qn_delegate_join_opts *o);

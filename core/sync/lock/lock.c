@@ -13,7 +13,8 @@ _Static_assert(sizeof(struct qn_lock_memory) == 2 * QN_CACHELINE,
 _Static_assert(sizeof(struct qn_lock_node) == QN_CACHELINE, "one line each");
 
 const struct qn_lock_type *const qn_lock_types[] = {
-    &qn_lock_tas, &qn_lock_ttas, &qn_lock_mcs, &qn_lock_clh, NULL};
+    &qn_lock_tas, &qn_lock_ttas,    &qn_lock_mcs,
+    &qn_lock_clh, &qn_lock_hyblock, NULL};
 
 static uint32_t number_of(const char *name)
 {

@@ -18,6 +18,7 @@
  * | ttas | none  | yes      | the lock, by loads       | they back off       |
  * | mcs  | FIFO  | no       | its own node             | each its own line   |
  * | clh  | FIFO  | no       | its predecessor's node   | each its own line   |
+ * | hyblock | FIFO | no     | its queue of words       | each its own queue  |
  *
  * A FIFO lock is handed over to the waiter that is next, asleep or not; where
  * threads share cores each hand-over may cost a wake-up and a switch. The other
@@ -68,7 +69,8 @@ struct qn_lock_client {
     uint32_t place;
     uint32_t node;   /* that this client owns */
     uint32_t before; /* clh: the predecessor's, while it holds the lock */
-    uint32_t next;   /* locks over words: the successor, if it is known */
+    uint32_t next;   /* hyblock: the successor + 1, or 0 */
+    uint32_t object; /* hyblock: its number at the device */
     struct qn_lock_stats stats;
 };
 
@@ -114,7 +116,8 @@ int qn_lock_format(const struct qn_lock_type *type, void *memory,
  * @param port    Kept; NULL but for locks over words.
  * @param c       Filled.
  * @return QN_OK; QN_EAGAIN: there are as many clients as fit; QN_EINVAL: a lock
- *         of another type; and what the type's join returns.
+ *         of another type, or one over words without a port; QN_EDQUOT: what
+ * may be sent to that port would not fit (core/sync/port.h).
  */
 int qn_lock_join(const struct qn_lock_type *type, void *memory,
                  struct qn_sync_port *port, struct qn_lock_client *c);

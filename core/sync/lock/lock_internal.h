@@ -4,7 +4,7 @@
 /**
  * The memory of a lock, for its types.
  *
- *     line 0   type, clients          constant once formatted
+ *     line 0   type, clients, object  constant once formatted, and joined
  *     line 1   the lock's word        all clients
  *     lines    places                 join and leave
  *     lines    nodes, one line each   two clients each
@@ -16,6 +16,7 @@
 struct qn_lock_memory {
     alignas(QN_CACHELINE) qn_a32 type; /* its index in qn_lock_types */
     qn_a32 clients;
+    qn_a32 object; /* hyblock: its number at the device, once one has joined */
     alignas(QN_CACHELINE) qn_a32 word; /* tas, ttas, mcs; locks over words */
     qn_a64 tail;                       /* clh */
     alignas(QN_CACHELINE) struct qn_sync_place place[]; /* [clients] */
@@ -35,5 +36,6 @@ extern const struct qn_lock_type qn_lock_tas;
 extern const struct qn_lock_type qn_lock_ttas;
 extern const struct qn_lock_type qn_lock_mcs;
 extern const struct qn_lock_type qn_lock_clh;
+extern const struct qn_lock_type qn_lock_hyblock;
 
 #endif

@@ -1,0 +1,41 @@
+#ifndef QN_SYNC_MUTANT_H
+#define QN_SYNC_MUTANT_H
+
+/**
+ * Defects of locks and delegation over words that the tests must find, as
+ * paxos/mutant.h. In the product QN_SYNC_MUTANT(x) is the constant false; the
+ * explorer's tests compile these sources once more with QN_SYNC_MUTANTS and
+ * choose one.
+ */
+
+#include <stdbool.h>
+
+#define QN_SYNC_MUTANT_MAP(X)                                                  \
+    X(NO_OBJECT, "a wait takes what is for another object: HybLock as "        \
+                 "printed")                                                    \
+    X(ONE_NODE, "a thread has one node of HybComb for all objects")            \
+    X(WEAK_OPENING, "a node is open before its owner is visible")              \
+    X(FORGET_LATE, "a server leaves before requests on their way have come")   \
+    X(FENCE, "none: HybComb with a release fence in front of `done` that "     \
+             "covers the opening too")
+
+enum qn_sync_mutant {
+    QN_SYNC_MUTANT_NONE,
+#define X(name, text) QN_SYNC_MUTANT_##name,
+    QN_SYNC_MUTANT_MAP(X)
+#undef X
+        QN_SYNC_MUTANT_COUNT
+};
+
+#ifdef QN_SYNC_MUTANTS
+extern enum qn_sync_mutant qn_sync_mutant;
+extern void *qn_sync_one_node; /* that memory */
+#define QN_SYNC_MUTANT(name) (qn_sync_mutant == QN_SYNC_MUTANT_##name)
+#define QN_SYNC_NODES(own)                                                     \
+    (QN_SYNC_MUTANT(ONE_NODE) ? qn_sync_one_node : (void *)(own))
+#else
+#define QN_SYNC_MUTANT(name) ((void)QN_SYNC_MUTANT_##name, false)
+#define QN_SYNC_NODES(own)   (own)
+#endif
+
+#endif
