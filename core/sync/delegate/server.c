@@ -38,10 +38,12 @@ static int take_seat(const struct qn_backend *b, struct qn_delegate_server *s)
         if ((now & QN_SEAT_SERVES) != 0 && !QN_SERVER_MUTANT(TWO_SERVERS)) {
             return QN_EBUSY;
         }
-        s->generation = qn_server_seat_generation(now) + 1;
-        mine = s->generation << 24 | (uint64_t)where << 8 | QN_SEAT_SERVES;
+        mine = (qn_server_seat_generation(now) + 1) << 24 |
+               (uint64_t)where << 8 | QN_SEAT_SERVES;
         /* acquire -> leave_seat: data and records of the former server. */
     } while (!qn_cas(&seat->word, &now, mine, QN_ACQUIRE));
+    /* Not before: a server that is refused has no generation. */
+    s->generation = qn_server_seat_generation(mine);
     if (t->begin != NULL) {
         t->begin(b, s);
     }
