@@ -49,6 +49,16 @@ int qn_sync_promise(struct qn_sync_port *p, uint32_t words)
                : QN_EDQUOT;
 }
 
+int qn_sync_promise_server(struct qn_sync_port *p, uint32_t *words)
+{
+    uint32_t left = qn_words_unpromised(p->device, p->queue, QN_SYNC_STASH);
+    if (*words > left && !qn_words_is_unpromised(p->device, p->queue)) {
+        return QN_EDQUOT;
+    }
+    *words = QN_MIN(*words, left);
+    return qn_sync_promise(p, *words);
+}
+
 void qn_sync_promise_back(struct qn_sync_port *p, uint32_t words)
 {
     qn_words_promise_back(p->device, p->queue, words);

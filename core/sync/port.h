@@ -68,6 +68,10 @@ void qn_sync_port_close(struct qn_sync_port *p);
 /** So many words more may be on their way to this port.
  *  @return QN_OK; QN_EDQUOT: they would not fit. */
 int qn_sync_promise(struct qn_sync_port *p, uint32_t words);
+/** As qn_sync_promise, of a server, which waits for nothing but requests. So it
+ *  is refused only if something else was promised; alone it takes all.
+ *  @param words  In: what may be sent to it. Filled: what was promised. */
+int qn_sync_promise_server(struct qn_sync_port *p, uint32_t *words);
 void qn_sync_promise_back(struct qn_sync_port *p, uint32_t words);
 
 /** The number of an object among all that use its device: the first client

@@ -78,6 +78,9 @@ void qn_words_promise_back(struct qn_device *d, uint32_t queue, uint32_t words);
 uint32_t qn_words_unpromised(const struct qn_device *d, uint32_t queue,
                              uint32_t most);
 
+/** Was nothing promised to this queue; of a shared device, to any? */
+bool qn_words_is_unpromised(const struct qn_device *d, uint32_t queue);
+
 /** Sleep until there is a word in an own queue, or until `deadline` (ns,
  *  monotonic), or for no reason. Without a doorbell: a pause. */
 void qn_words_wait(struct qn_device *d, uint32_t queue, qn_time_t deadline);

@@ -65,6 +65,16 @@ uint32_t qn_words_unpromised(const struct qn_device *d, uint32_t queue,
     return left;
 }
 
+bool qn_words_is_unpromised(const struct qn_device *d, uint32_t queue)
+{
+    const struct qn_words_port *p = qn_words_port_seen(d);
+    bool none = true;
+    for (uint32_t i = 0; i < QN_WORDS_QUEUES; i++) {
+        none &= (p->shape->split && i != queue) || p->promised[i] == 0;
+    }
+    return none;
+}
+
 bool qn_words_promise(struct qn_device *d, uint32_t queue, uint32_t words,
                       uint32_t most)
 {

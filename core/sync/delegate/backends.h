@@ -12,6 +12,7 @@ extern const struct qn_delegate_type qn_delegate_cc_synch;   /* cc_synch.c */
 extern const struct qn_delegate_type qn_delegate_h_synch;    /* h_synch.c */
 extern const struct qn_delegate_type qn_delegate_hyb_comb;   /* hyb_comb.c */
 extern const struct qn_delegate_type qn_delegate_auto;       /* auto.c */
+extern const struct qn_delegate_type qn_delegate_mp_server;  /* mp_server.c */
 extern const struct qn_delegate_type qn_delegate_shm_server; /* shm_server.c */
 
 #endif

@@ -29,8 +29,11 @@ struct head {
 static_assert(sizeof(struct head) == QN_CACHELINE, "in front of the backend's");
 
 const struct qn_delegate_type *const qn_delegate_types[] = {
-    &qn_delegate_under_lock, &qn_delegate_cc_synch, &qn_delegate_h_synch,
-    &qn_delegate_auto,       &qn_delegate_hyb_comb, NULL,
+    &qn_delegate_under_lock,
+    &qn_delegate_cc_synch,
+    &qn_delegate_h_synch,
+    &qn_delegate_auto,
+    NULL,
 };
 
 const struct qn_delegate_type *const qn_delegate_served_types[] = {
@@ -38,8 +41,14 @@ const struct qn_delegate_type *const qn_delegate_served_types[] = {
     NULL,
 };
 
-static const struct qn_delegate_type *
-find_among(const struct qn_delegate_type *const *t, const char *name)
+const struct qn_delegate_type *const qn_delegate_words_types[] = {
+    &qn_delegate_hyb_comb,
+    &qn_delegate_mp_server,
+    NULL,
+};
+
+static const struct qn_delegate_type *find_among(
+    const struct qn_delegate_type *const *t, const char *name)
 {
     while (*t != NULL && strcmp((*t)->name, name) != 0) {
         t++;
@@ -50,7 +59,8 @@ find_among(const struct qn_delegate_type *const *t, const char *name)
 const struct qn_delegate_type *qn_delegate_find(const char *name)
 {
     const struct qn_delegate_type *t = find_among(qn_delegate_types, name);
-    return t != NULL ? t : find_among(qn_delegate_served_types, name);
+    t = t != NULL ? t : find_among(qn_delegate_served_types, name);
+    return t != NULL ? t : find_among(qn_delegate_words_types, name);
 }
 
 /* The options with a value for each that may be left out. @return are they in

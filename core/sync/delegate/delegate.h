@@ -172,12 +172,15 @@ struct qn_delegate_type {
     const struct qn_server_type *server;
 };
 
-/** All backends that need no server, for tests and benchmarks: NULL behind the
- *  last. */
+/** All backends that need neither server nor port, for tests and benchmarks:
+ * NULL behind the last. */
 extern const struct qn_delegate_type *const qn_delegate_types[];
 
-/** All backends with a server (server.h): NULL behind the last. */
+/** All with a server (server.h) and without ports: NULL behind the last. */
 extern const struct qn_delegate_type *const qn_delegate_served_types[];
+
+/** All over words, whose clients need a port: NULL behind the last. */
+extern const struct qn_delegate_type *const qn_delegate_words_types[];
 
 /** @return the backend of that name, or NULL. */
 const struct qn_delegate_type *qn_delegate_find(const char *name);

@@ -21,12 +21,12 @@
  *     another object's combiner.
  *   - n grows behind `batch` with each call that finds the node closed, until
  *     it is opened again: 64 bits do not wrap.
- *   - n is reset once the node is registered, never when it is taken over. Who
- *     finds it open finds its owner: an old reference may be all that it has.
+ *   - n is reset once the node is registered, never when it is taken over:
+ *     a call that finds it open finds its owner, also by an old reference.
  *   - One client may lose each compare-and-swap. After CAS_MOST it exchanges:
  *     then the node before may be open, which is no harm.
- *   - Whoever waits to combine does not take what is sent to it. So this must
- *     fit: each client promises room for the requests of one batch (port.h).
+ *   - A client that waits to combine does not take what is sent to it. So this
+ * must fit: each client promises room for the requests of one batch (port.h).
  */
 #include <assert.h>
 
@@ -267,7 +267,7 @@ static uint64_t call(const struct qn_backend *b, struct qn_backend_client *c,
     const bool begun = qn_backend_begin(b, c);
     result = qn_backend_execute(b, begun, op, arg);
     const uint32_t served = combine(b, c, begun);
-    qn_backend_end(b, c, begun, served + 1, served);
+    qn_backend_end(b, c, begun, served + 1);
     depart(b, c);
     return result;
 }

@@ -7,6 +7,7 @@
 
 #include "core/base/err.h"
 #include "core/sync/delegate/delegate.h"
+#include "core/sync/delegate/server.h"
 #include "tests/unit/core/sync/port_world.h"
 
 #ifdef __SANITIZE_THREAD__
@@ -14,7 +15,7 @@
 #else
 #define ROUNDS 1000u
 #endif
-#define MOST 16u
+#define MOST PORTS_MAX
 
 struct worker {
     pthread_t thread;
@@ -32,6 +33,8 @@ struct world {
     struct qn_delegate d;
     void *object;
     uint64_t batches, served;
+    qn_a32 ended; /* clients of a server */
+    qn_a32 servers_ended;
     pthread_mutex_t sums;
     struct worker worker[MOST];
 };
@@ -345,4 +348,163 @@ Test(words_users, hyb_comb_refuses_what_may_block_on_a_shared_device)
         }
         port_world_free(&world.words);
     }
+}
+
+/* ---- MP-Server ---- */
+
+#define SERVERS 2u
+
+/* The first threads serve in turn, as often as a move is asked for, until all
+ * clients have ended. */
+static void serve_in_turn(struct worker *me)
+{
+    struct qn_delegate_server s = {.port = &me->w->words.port[me->number]};
+    while (qn_load(&me->w->ended, QN_ACQUIRE) + SERVERS < me->w->threads) {
+        const int rc = qn_delegate_serve(&me->w->d, &s);
+        if (rc == QN_EBUSY) {
+            sched_yield();
+        } else {
+            cr_assert_eq(rc, QN_OK, "%s", qn_strerror(rc));
+        }
+    }
+    pthread_mutex_lock(&me->w->sums);
+    me->w->served += s.stats.served;
+    pthread_mutex_unlock(&me->w->sums);
+    qn_fetch_add(&me->w->servers_ended, 1, QN_ACQ_REL);
+}
+
+static void submit_all(struct worker *me, struct qn_delegate_client *c)
+{
+    uint64_t before = 0;
+    for (uint32_t i = 0; i < ROUNDS / 8; i++) {
+        uint64_t now;
+        for (uint32_t k = 0; k < QN_SERVER_OPEN; k++) {
+            cr_assert_eq(qn_delegate_submit(&me->w->d, c, ADD, 1), QN_OK);
+        }
+        cr_assert_eq(qn_delegate_submit(&me->w->d, c, ADD, 1), QN_EAGAIN);
+        for (uint32_t k = 0; k < QN_SERVER_OPEN; k++) {
+            cr_assert_eq(qn_delegate_collect(&me->w->d, c, &now), QN_OK);
+            me->ordered &= now > before;
+            before = now;
+        }
+        cr_assert_eq(qn_delegate_collect(&me->w->d, c, &now), QN_ENOENT);
+    }
+}
+
+static void call_all(struct worker *me, struct qn_delegate_client *c)
+{
+    uint64_t before = 0;
+    for (uint32_t i = 0; i < ROUNDS / 8 * 8; i++) {
+        uint64_t now = 0;
+        cr_assert_eq(qn_delegate(&me->w->d, c, ADD, 1, &now), QN_OK);
+        me->ordered &= now > before;
+        before = now;
+        if (i % 100 == 99) {
+            (void)qn_delegate_stop(&me->w->d); /* the next one serves */
+        }
+    }
+}
+
+static void serve_or_ask(struct worker *me)
+{
+    if (me->number < SERVERS) {
+        serve_in_turn(me);
+        return;
+    }
+    struct qn_delegate_client c;
+    join_object(me, &c);
+    if (me->number % 2 == 0) {
+        submit_all(me, &c);
+    } else {
+        call_all(me, &c);
+    }
+    qn_delegate_leave(&me->w->d, &c);
+    /* release -> serve_in_turn. */
+    const uint32_t last = me->w->threads - SERVERS - 1;
+    if (qn_fetch_add(&me->w->ended, 1, QN_ACQ_REL) == last) {
+        /* One may take the seat just behind a stop. */
+        while (qn_load(&me->w->servers_ended, QN_ACQUIRE) < SERVERS) {
+            (void)qn_delegate_stop(&me->w->d);
+            sched_yield();
+        }
+    }
+}
+
+static void served_by_words(uint32_t threads)
+{
+    for (uint32_t t = 0; t < 2; t++) {
+        const uint64_t all = (threads - SERVERS) * (ROUNDS / 8 * 8);
+        make(&world, types[t], threads, serve_or_ask);
+        make_object(&world, "mp_server",
+                    (struct qn_delegate_opts){.clients = threads - SERVERS},
+                    operate);
+        run_all(&world);
+        cr_expect_eq(world.counter[0], all, "%lu", world.counter[0]);
+        cr_expect_eq(world.served, all, "%lu", world.served);
+        free(world.object);
+        port_world_free(&world.words);
+    }
+}
+
+Test(words_users, mp_servers_that_move_answer_every_request, .timeout = 100)
+{
+    served_by_words(6);
+}
+
+/* 3 words of each: more than a core has room for. */
+Test(words_users, mp_server_of_41_clients_on_one_queue, .timeout = 100)
+{
+    struct qn_delegate_server s;
+    uint64_t result;
+    make(&world, &qn_words_shared, 42, NULL);
+    make_object(&world, "mp_server", (struct qn_delegate_opts){.clients = 41},
+                operate);
+    static struct qn_delegate_client c[41];
+    s = (struct qn_delegate_server){.port = &world.words.port[41]};
+    cr_assert_eq(qn_delegate_poll(&world.d, &s), 0);
+    for (uint32_t i = 0; i < 41; i++) {
+        struct worker me = {.w = &world, .number = i};
+        join_object(&me, &c[i]);
+    }
+    for (uint32_t i = 0; i < 39; i++) {
+        cr_assert_eq(qn_delegate_submit(&world.d, &c[i], ADD, 1), QN_OK);
+    }
+    const struct qn_words_target to = {41, world.words.port[41].queue};
+    cr_expect_lt(qn_words_room(world.words.device[0], to), QN_SYNC_WORDS);
+    cr_expect_eq(qn_delegate_poll(&world.d, &s), 39);
+    for (uint32_t i = 0; i < 39; i++) {
+        cr_assert_eq(qn_delegate_collect(&world.d, &c[i], &result), QN_OK);
+        cr_expect_eq(result, i + 1);
+    }
+    for (uint32_t i = 0; i < 41; i++) {
+        qn_delegate_leave(&world.d, &c[i]);
+    }
+    cr_assert_eq(qn_delegate_stop(&world.d), QN_OK);
+    cr_assert_eq(qn_delegate_poll(&world.d, &s), QN_EGONE);
+    free(world.object);
+    port_world_free(&world.words);
+}
+
+Test(words_users, mp_server_of_41_threads_on_one_queue, .timeout = 100)
+{
+    served_by_words(PORTS_MAX);
+}
+
+Test(words_users, a_server_with_another_use_of_its_core_promises_its_room)
+{
+    struct qn_delegate_server s = {0};
+    make(&world, &qn_words_shared, 42, NULL);
+    make_object(&world, "mp_server", (struct qn_delegate_opts){.clients = 41},
+                operate);
+    cr_expect_eq(qn_delegate_poll(&world.d, &s), QN_EINVAL);
+    s.port = &world.words.port[0];
+    cr_assert_eq(qn_sync_promise(s.port, 1), QN_OK);
+    cr_expect_eq(qn_delegate_poll(&world.d, &s), QN_EDQUOT);
+    qn_sync_promise_back(s.port, 1);
+    cr_assert_eq(qn_delegate_poll(&world.d, &s), 0);
+    cr_expect_eq(qn_sync_promise(s.port, 1), QN_EDQUOT);
+    cr_assert_eq(qn_delegate_stop(&world.d), QN_OK);
+    cr_assert_eq(qn_delegate_poll(&world.d, &s), QN_EGONE);
+    free(world.object);
+    port_world_free(&world.words);
 }

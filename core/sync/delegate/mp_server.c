@@ -1,0 +1,315 @@
+/*
+ * MP-Server: requests go to the server's queue of words, and each reply to the
+ * queue of its client. The server waits for nothing but requests, so it may be
+ * sent any number if its port has no other use (port.h).
+ *
+ * *Move.* What is on its way to a server that leaves must still be answered, at
+ * its queue, which no other server reads. So each client has a line that tells
+ * under which generation of the seat it sends, and how many requests it has
+ * sent under it:
+ *
+ *     client   line = {generation, sent + 1};  load seat;  send, if it is open
+ *     server   seat: stop;  load lines;  serve until all that were sent are
+ *              answered
+ *
+ * Either the client sees the stop, and takes its line back, or the server sees
+ * the line, and waits for the request. Clients that find no server wait at
+ * `turn`, which each new one moves on.
+ *
+ * *Stop.* The thread that stops a server need not have a port, so it cannot
+ * ring its core: one that sleeps looks at its seat every SLEEP_NS.
+ */
+#include "core/base/bits.h"
+#include "core/sync/clients.h"
+#include "core/sync/delegate/backend.h"
+#include "core/sync/delegate/backends.h"
+#include "core/sync/delegate/seat_internal.h"
+#include "core/sync/port.h"
+#include "core/sync/sync_mutant.h"
+#include "core/wait/park.h"
+#include "core/words/attachment.h"
+
+#define SLEEP_NS    (10 * QN_MS)
+#define LEAVE_NS    (1 * QN_MS) /* between looks at lines that are not settled */
+#define REPLY_WORDS 2u
+
+struct line {
+    alignas(QN_CACHELINE) qn_a64 sent; /* generation << 32 | requests */
+};
+
+struct head {
+    struct qn_server_seat seat;        /* first */
+    alignas(QN_CACHELINE) qn_a32 turn; /* servers that have come */
+    qn_a32 object;      /* its number at the device, once a client has joined */
+    struct line line[]; /* [clients]; then places */
+};
+
+static struct head *head_of(const struct qn_backend *b)
+{
+    return b->memory;
+}
+
+static struct qn_sync_place *places(struct head *h, uint32_t clients)
+{
+    return (struct qn_sync_place *)(h->line + clients);
+}
+
+static size_t mp_bytes(const struct qn_delegate_opts *o)
+{
+    return sizeof(struct head) + o->clients * sizeof(struct line) +
+           o->clients * sizeof(struct qn_sync_place);
+}
+
+static int mp_format(void *memory, const struct qn_delegate_opts *o)
+{
+    qn_sync_places_format(places(memory, o->clients), o->clients);
+    return QN_OK;
+}
+
+static int mp_join(const struct qn_backend *b, struct qn_backend_client *c,
+                   const struct qn_delegate_join_opts *o)
+{
+    struct head *h = head_of(b);
+    if (o->port == NULL) {
+        return QN_EINVAL;
+    }
+    int rc = qn_sync_promise(o->port, REPLY_WORDS * QN_SERVER_OPEN);
+    if (rc != QN_OK) {
+        return rc;
+    }
+    rc = qn_sync_join(places(h, b->o.clients), b->o.clients, &c->place,
+                      &c->node);
+    if (rc != QN_OK) {
+        qn_sync_promise_back(o->port, REPLY_WORDS * QN_SERVER_OPEN);
+        return rc;
+    }
+    c->port = o->port;
+    c->object = qn_sync_object(c->port, &h->object);
+    return QN_OK;
+}
+
+static void mp_leave(const struct qn_backend *b, struct qn_backend_client *c)
+{
+    QN_ASSERT(c->server.sent == c->server.collected);
+    qn_sync_leave(places(head_of(b), b->o.clients), c->place, c->node);
+    qn_sync_promise_back(c->port, REPLY_WORDS * QN_SERVER_OPEN);
+}
+
+/* ---- clients ---- */
+
+static bool is_open(uint64_t seat)
+{
+    return (seat & (QN_SEAT_SERVES | QN_SEAT_STOP)) == QN_SEAT_SERVES;
+}
+
+/* The line of a client that has sent so many requests under a generation. */
+static uint64_t line_of(uint64_t generation, uint32_t sent)
+{
+    return generation << 32 | sent;
+}
+
+/* Wait until the seat is open. @return its word. */
+static uint64_t open_seat(const struct qn_backend *b,
+                          struct qn_backend_client *c)
+{
+    struct head *h = head_of(b);
+    for (;;) {
+        /* acquire -> mp_begin: the seat that was taken before. */
+        const uint32_t turn = qn_load(&h->turn, QN_ACQUIRE);
+        /* acquire -> the server's numbers of requests begin anew. */
+        const uint64_t seat = qn_load(&h->seat.word, QN_ACQUIRE);
+        if (is_open(seat)) {
+            return seat;
+        }
+        c->stats.waits.parks++;
+        (void)qn_park_word(&h->turn, turn, QN_TIME_NEVER);
+    }
+}
+
+/* Say in the own line that one request more is sent, as long as the server
+ * answers it. @return where it is. */
+static uint32_t announce(const struct qn_backend *b,
+                         struct qn_backend_client *c)
+{
+    struct head *h = head_of(b);
+    qn_a64 *line = &h->line[c->place].sent;
+    for (;;) {
+        const uint64_t seat = open_seat(b, c);
+        const uint64_t generation = qn_server_seat_generation(seat);
+        /* relaxed: of this client, or of one that has left its place. */
+        const uint64_t was = qn_load(line, QN_RELAXED);
+        const uint32_t sent =
+            was >> 32 == (generation & UINT32_MAX) ? (uint32_t)was : 0;
+        /* seq_cst twice: line, then seat; mp_end has stop, then lines. */
+        qn_store(line, line_of(generation, sent + 1), QN_SEQ_CST);
+        if (qn_load(&h->seat.word, QN_SEQ_CST) == seat) {
+            return qn_server_seat_where(seat);
+        }
+        /* relaxed: mp_end looks until the line is settled. */
+        qn_store(line, line_of(generation, sent), QN_RELAXED);
+    }
+}
+
+static int mp_submit(const struct qn_backend *b, struct qn_backend_client *c,
+                     uint32_t op, uint64_t arg)
+{
+    if (c->server.sent - c->server.collected == QN_SERVER_OPEN) {
+        return QN_EAGAIN;
+    }
+    const uint32_t where = announce(b, c);
+    const uint64_t words[QN_SYNC_WORDS] = {
+        qn_sync_head(c->port, c->object, QN_SYNC_REQUEST, c->server.sent++),
+        (uint64_t)c->place << 16 | op, arg};
+    qn_sync_send(c->port, where, words, QN_SYNC_WORDS);
+    return QN_OK;
+}
+
+/* Replies of two servers may come in any order: the tag finds the right one. */
+static int mp_collect(const struct qn_backend *b, struct qn_backend_client *c,
+                      uint64_t *result)
+{
+    uint64_t reply[QN_SYNC_WORDS];
+    (void)b;
+    if (c->server.sent == c->server.collected) {
+        return QN_ENOENT;
+    }
+    const uint64_t want =
+        qn_sync_head(c->port, c->object, QN_SYNC_REPLY, c->server.collected++);
+    qn_sync_receive(c->port, want, QN_SYNC_OBJECT | QN_SYNC_KIND | QN_SYNC_TAG,
+                    reply, &c->stats.waits);
+    *result = reply[1];
+    return QN_OK;
+}
+
+static uint64_t mp_call(const struct qn_backend *b, struct qn_backend_client *c,
+                        uint32_t op, uint64_t arg)
+{
+    uint64_t result = 0;
+    QN_ASSERT(c->server.sent == c->server.collected);
+    (void)mp_submit(b, c, op, arg);
+    (void)mp_collect(b, c, &result);
+    return result;
+}
+
+/* ---- the server ---- */
+
+/* What may be sent to it: each thread of the device has a client. */
+static uint32_t words_most(const struct qn_backend *b,
+                           const struct qn_sync_port *p)
+{
+    return QN_SYNC_WORDS * QN_SERVER_OPEN *
+           QN_MIN(b->o.clients, qn_words_nodes(p->device));
+}
+
+static int mp_where(const struct qn_backend *b,
+                    const struct qn_delegate_server *s, uint32_t *where)
+{
+    if (s->port == NULL) {
+        return QN_EINVAL;
+    }
+    uint32_t words = words_most(b, s->port);
+    const int rc = qn_sync_promise_server(s->port, &words);
+    if (rc == QN_OK) {
+        qn_sync_promise_back(s->port, words); /* the seat may be taken */
+        *where = s->port->address;
+    }
+    return rc;
+}
+
+static void mp_begin(const struct qn_backend *b, struct qn_delegate_server *s)
+{
+    struct head *h = head_of(b);
+    uint32_t words = words_most(b, s->port);
+    const int rc = qn_sync_promise_server(s->port, &words);
+    QN_ASSERT(rc == QN_OK); /* as mp_where, which this thread has just called */
+    s->current[0] = words;
+    for (uint32_t i = 0; i < b->o.clients; i++) {
+        s->served[i] = 0;
+    }
+    /* release -> open_seat. */
+    qn_fetch_add(&h->turn, 1, QN_RELEASE);
+    qn_unpark_word(&h->turn);
+}
+
+static uint32_t mp_scan(const struct qn_backend *b,
+                        struct qn_delegate_server *s)
+{
+    const uint32_t object = qn_sync_object(s->port, &head_of(b)->object);
+    const uint64_t want = qn_sync_head(s->port, object, QN_SYNC_REQUEST, 0);
+    uint64_t words[QN_SYNC_WORDS];
+    uint32_t served = 0;
+    while (served < b->o.batch &&
+           qn_sync_try_receive(s->port, want, QN_SYNC_OBJECT | QN_SYNC_KIND,
+                               words)) {
+        const uint64_t reply[REPLY_WORDS] = {
+            qn_sync_head(s->port, object, QN_SYNC_REPLY,
+                         qn_sync_head_tag(words[0])),
+            qn_backend_execute(b, true, words[1] & 0xffff, words[2])};
+        s->served[words[1] >> 16]++;
+        qn_sync_send(s->port, qn_sync_head_address(words[0]), reply,
+                     REPLY_WORDS);
+        served++;
+    }
+    return served;
+}
+
+static void mp_sleep(const struct qn_backend *b, struct qn_delegate_server *s)
+{
+    (void)b;
+    s->stats.waits.parks++;
+    qn_words_wait(s->port->device, s->port->queue, qn_clock_now() + SLEEP_NS);
+}
+
+static void mp_ring(const struct qn_backend *b)
+{
+    (void)b; /* above: Stop */
+}
+
+static bool is_settled(const struct qn_backend *b,
+                       const struct qn_delegate_server *s, uint32_t place)
+{
+    /* seq_cst: after the stop; see announce. */
+    const uint64_t line = qn_load(&head_of(b)->line[place].sent, QN_SEQ_CST);
+    return line >> 32 != (s->generation & UINT32_MAX) ||
+           (uint32_t)line == s->served[place] || QN_SYNC_MUTANT(FORGET_LATE);
+}
+
+static void mp_end(const struct qn_backend *b, struct qn_delegate_server *s)
+{
+    /* seq_cst: then the lines. Its own, so that it is in front of them. */
+    qn_fetch_or(&head_of(b)->seat.word, QN_SEAT_STOP, QN_SEQ_CST);
+    for (uint32_t i = 0; i < b->o.clients; i++) {
+        while (!is_settled(b, s, i)) {
+            const uint32_t served = mp_scan(b, s);
+            s->stats.served += served;
+            if (served == 0) {
+                qn_words_wait(s->port->device, s->port->queue,
+                              qn_clock_now() + LEAVE_NS);
+            }
+        }
+    }
+    qn_sync_promise_back(s->port, (uint32_t)s->current[0]);
+    s->current[0] = 0;
+}
+
+static const struct qn_server_type mp_server = {
+    .where = mp_where,
+    .begin = mp_begin,
+    .scan = mp_scan,
+    .sleep = mp_sleep,
+    .ring = mp_ring,
+    .end = mp_end,
+    .submit = mp_submit,
+    .collect = mp_collect,
+};
+
+const struct qn_delegate_type qn_delegate_mp_server = {
+    .name = "mp_server",
+    .words = true,
+    .server = &mp_server,
+    .bytes = mp_bytes,
+    .format = mp_format,
+    .join = mp_join,
+    .leave = mp_leave,
+    .call = mp_call,
+};
