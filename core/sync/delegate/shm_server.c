@@ -99,6 +99,9 @@ static int take_place(const struct qn_backend *b, struct qn_backend_client *c,
     const uint32_t domains = b->o.server.group_replies ? b->o.domains : 1;
     const uint32_t first = domains > 1 ? n * domain / domains : 0;
     const uint32_t end = domains > 1 ? n * (domain + 1) / domains : n;
+    if (first == end) {
+        return QN_EAGAIN; /* more domains than clients */
+    }
     const int rc = qn_sync_join(qn_shm_places(b) + first, end - first,
                                 &c->place, &c->node);
     if (rc == QN_OK) {
