@@ -105,7 +105,8 @@ struct qn_delegate_opts qn_subject_delegate(const struct qn_subject *s,
                                      .domains =
                                          type->domains ? s->o.domains : 0,
                                      .lock = s->o.lock,
-                                     .change_every = s->o.change_every};
+                                     .change_every = s->o.change_every,
+                                     .server = s->o.server};
 }
 
 uint32_t qn_subject_domain(struct qn_subject *s, bool has)

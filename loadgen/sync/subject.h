@@ -53,6 +53,7 @@ struct qn_subject_opts {
     uint32_t batch;      /* 0: what suits */
     uint32_t domains;    /* 0: 1 */
     const struct qn_lock_type *lock; /* in delegates; NULL: what suits */
+    struct qn_server_opts server;    /* of delegates that have one */
     uint32_t
         change_every; /* `auto`: operations until it changes; 0: its rule */
     bool

@@ -1,4 +1,7 @@
-/* Delegation: a counter of plain memory by each backend. */
+/*
+ * Delegation: a counter of plain memory by each backend, those with a server
+ * last.
+ */
 #include <assert.h>
 
 #include "core/base/bits.h"
@@ -20,7 +23,30 @@ static uint64_t run(void *ctx, uint32_t op, uint64_t arg)
 
 static const char *name(uint32_t i)
 {
-    return qn_delegate_types[i] != NULL ? qn_delegate_types[i]->name : NULL;
+    uint32_t alone = 0;
+    while (qn_delegate_types[alone] != NULL) {
+        alone++;
+    }
+    const struct qn_delegate_type *type =
+        i < alone ? qn_delegate_types[i] : qn_delegate_served_types[i - alone];
+    return type != NULL ? type->name : NULL;
+}
+
+static bool served(const struct qn_subject *s)
+{
+    return qn_delegate_find(s->name)->server != NULL;
+}
+
+static int serve(struct qn_subject *s)
+{
+    struct qn_delegate_server server = {
+        .domain = qn_subject_domain(s, qn_delegate_find(s->name)->domains)};
+    return qn_delegate_serve(s->handle, &server);
+}
+
+static void stop(struct qn_subject *s)
+{
+    (void)qn_delegate_stop(s->handle);
 }
 
 static int create(struct qn_subject *s)
@@ -40,11 +66,18 @@ static int create(struct qn_subject *s)
     return rc == QN_OK ? qn_delegate_open(s->handle, s->memory, run, s) : rc;
 }
 
+/* With grouped replies each domain has places of its own. */
 static int join(struct qn_subject *s, struct qn_subject_client *c)
 {
-    const struct qn_delegate_join_opts o = {
-        .domain = qn_subject_domain(s, qn_delegate_find(s->name)->domains)};
-    return qn_delegate_join(s->handle, (struct qn_delegate_client *)c, &o);
+    const bool domains = qn_delegate_find(s->name)->domains;
+    const uint32_t first = qn_subject_domain(s, domains);
+    const uint32_t n = domains ? QN_MAX(s->o.domains, 1u) : 1;
+    int rc = QN_EAGAIN;
+    for (uint32_t i = 0; i < n && rc == QN_EAGAIN; i++) {
+        const struct qn_delegate_join_opts o = {.domain = (first + i) % n};
+        rc = qn_delegate_join(s->handle, (struct qn_delegate_client *)c, &o);
+    }
+    return rc;
 }
 
 static void leave(struct qn_subject *s, struct qn_subject_client *c)
@@ -86,4 +119,7 @@ const struct qn_subject_type qn_subject_delegation = {.family = "delegate",
                                                       .join = join,
                                                       .leave = leave,
                                                       .operate = operate,
-                                                      .stats = stats};
+                                                      .stats = stats,
+                                                      .served = served,
+                                                      .serve = serve,
+                                                      .stop = stop};

@@ -101,6 +101,12 @@ static struct drawn draw(const struct stress_plan *p)
     if (d.leave_every != 0 && qn_random_below(&seed, 3) == 0) {
         d.o.clients = (d.threads + 1) / 2; /* the others wait for a place */
     }
+    d.o.server = (struct qn_server_opts){
+        .pause_ns = 500,
+        .stride = (uint8_t)ONE_OF(&seed, 1, 2),
+        .pause = (uint8_t)qn_random_below(&seed, QN_SERVER_NONE + 1),
+        .group_replies = ONE_OF(&seed, 0, 1),
+        .only_server_uses_data = ONE_OF(&seed, 0, 1)};
     d.o.lock = draw_lock(&seed);
     return d;
 }

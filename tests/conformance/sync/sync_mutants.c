@@ -15,6 +15,7 @@
 
 #include "core/base/bits.h"
 #include "core/sync/delegate/delegate_mutant.h"
+#include "core/sync/delegate/server_mutant.h"
 #include "core/sync/object/mutant.h"
 #include "tests/conformance/sync/stress.h"
 
@@ -22,6 +23,7 @@ enum { OPERATIONS = 20000, HANG_S = 2, SEEDS = 20 };
 
 enum qn_object_mutant qn_object_mutant;
 enum qn_delegate_mutant qn_delegate_mutant;
+enum qn_server_mutant qn_server_mutant;
 
 /* Subjects by what the maps say. */
 #define COUNTER "counter"
@@ -33,15 +35,20 @@ enum qn_delegate_mutant qn_delegate_mutant;
 struct mutant {
     const char *name, *text;
     const char *begins; /* the names of its subjects; or the family */
-    int object, delegate;
+    int object, delegate, server;
 };
 
 static const struct mutant all[] = {
-#define X(name, by, text) {#name, text, by, QN_OBJECT_MUTANT_##name, 0},
+#define X(name, by, text) {#name, text, by, QN_OBJECT_MUTANT_##name, 0, 0},
     QN_OBJECT_MUTANT_MAP(X)
 #undef X
-#define X(name, text) {#name, text, "delegate", 0, QN_DELEGATE_MUTANT_##name},
+#define X(name, text)                                                          \
+    {#name, text, "delegate", 0, QN_DELEGATE_MUTANT_##name, 0},
         QN_DELEGATE_MUTANT_MAP(X)
+#undef X
+#define X(name, text)                                                          \
+    {#name, text, "shm_server", 0, 0, QN_SERVER_MUTANT_##name},
+            QN_SERVER_MUTANT_MAP(X)
 #undef X
 };
 
@@ -98,6 +105,7 @@ int main(int argc, char **argv)
         uint32_t runs = 0;
         qn_object_mutant = (enum qn_object_mutant)all[i].object;
         qn_delegate_mutant = (enum qn_delegate_mutant)all[i].delegate;
+        qn_server_mutant = (enum qn_server_mutant)all[i].server;
         const bool yes = found(&all[i], seeds, &runs);
         printf("%-14s %-9s %5u runs  %s\n", all[i].name,
                yes ? "found" : "NOT FOUND", runs, all[i].text);

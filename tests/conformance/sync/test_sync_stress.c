@@ -14,7 +14,7 @@
 #include "tests/conformance/sync/stress.h"
 #include "tests/support/seeds.h"
 
-enum { SEEDS = 6, OPERATIONS = 4000 };
+enum { SEEDS = 5, OPERATIONS = 4000 };
 
 static void run(const struct stress_plan *p)
 {

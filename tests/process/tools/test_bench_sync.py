@@ -49,7 +49,8 @@ assert locks[:4] == ["lock/tas", "lock/ttas", "lock/mcs", "lock/clh"], locks
 good("lock", "--threads", "5", "--increments", "15", "--pause", "0",
      "--unpinned", threads=5)
 made = good("delegate", "--domains", "2")
-assert {"delegate/cc_synch", "delegate/auto", "counter/cc_synch"} <= set(made), made
+assert {"delegate/cc_synch", "delegate/auto", "delegate/shm_server",
+        "counter/cc_synch"} <= set(made), made
 made = good("queue", "--threads", "3", threads=3)
 assert {"queue/lcrq", "queue/ms2/h_synch"} <= set(made), made
 made = good("stack", "--batch", "1")
