@@ -99,14 +99,16 @@ void *qn_subject_memory(size_t bytes)
 struct qn_delegate_opts qn_subject_delegate(const struct qn_subject *s,
                                             const struct qn_delegate_type *type)
 {
-    return (struct qn_delegate_opts){.type = type,
-                                     .clients = s->o.clients,
-                                     .batch = s->o.batch,
-                                     .domains =
-                                         type->domains ? s->o.domains : 0,
-                                     .lock = s->o.lock,
-                                     .change_every = s->o.change_every,
-                                     .server = s->o.server};
+    struct qn_delegate_opts d = {.type = type,
+                                 .clients = s->o.clients,
+                                 .batch = s->o.batch,
+                                 .domains = type->domains ? s->o.domains : 0,
+                                 .lock = s->o.lock,
+                                 .change_every = s->o.change_every};
+    if (type->server != NULL) {
+        d.server = s->o.server;
+    }
+    return d;
 }
 
 uint32_t qn_subject_domain(struct qn_subject *s, bool has)
