@@ -5,7 +5,7 @@
  *     parts   lock, cc_synch and, with more than one domain, h_synch: whole
  *             objects of their own
  *
- * A client asks the backend that the word names. The word is written by the
+ * A client asks the backend that it used last. The word is written by the
  * executor of that backend only, at the end of a batch and before it hands its
  * exclusion over. Each executor loads the word once it has its own exclusion.
  * If the word names another backend the executor runs nothing: it answers
@@ -20,13 +20,15 @@
  * Nothing is quiesced, and no client sleeps at a backend that was left: an
  * executor tells each one that waits there.
  *
- * What executors see is kept by each client for itself, until it has a window
- * (auto_rule.h): a word that all write would cost what a lock costs. The rule's
- * state is touched only by the executor of the backend in use, as the data.
+ * Each client keeps what it has seen as executor for itself, until it has a
+ * window (auto_rule.h): a line that all write at each operation would cost what
+ * a lock costs. The rule's state is touched only by the executor of the backend
+ * in use, as the data.
  */
 #include <assert.h>
 
 #include "core/base/bits.h"
+#include "core/base/clock.h"
 #include "core/base/mark.h"
 #include "core/sync/delegate/auto_rule.h"
 #include "core/sync/delegate/backend.h"
@@ -54,7 +56,9 @@ static const struct qn_delegate_type *type_of(uint32_t part)
         [QN_AUTO_CC_SYNCH] = &qn_delegate_cc_synch,
         [QN_AUTO_H_SYNCH] = &qn_delegate_h_synch,
     };
-    static_assert(QN_ARRAY_COUNT(type) == QN_DELEGATE_PARTS, "one each");
+    static_assert(QN_ARRAY_COUNT(type) == QN_DELEGATE_PARTS &&
+                      QN_DELEGATE_PARTS == QN_AUTO_PARTS,
+                  "one each");
     return type[part];
 }
 
@@ -123,6 +127,7 @@ static void leave_first(const struct qn_backend *b, struct qn_backend_client *c,
 static int join(const struct qn_backend *b, struct qn_backend_client *c,
                 const struct qn_delegate_join_opts *o)
 {
+    const struct qn_auto *a = b->memory;
     for (uint32_t i = 0; i < parts_of(&b->o); i++) {
         int r = b[1 + i].type->join(b + 1 + i, c + 1 + i, o);
         if (r != QN_OK) {
@@ -131,6 +136,8 @@ static int join(const struct qn_backend *b, struct qn_backend_client *c,
         }
         c[1 + i].word = UINT64_MAX; /* no batch yet */
     }
+    /* relaxed: where to ask first; an executor there knows better. */
+    c->part = named(qn_load(&a->word, QN_RELAXED));
     return QN_OK;
 }
 
@@ -149,9 +156,7 @@ static uint64_t call(const struct qn_backend *b, struct qn_backend_client *c,
                  QN_RELEASE);
     }
     for (;;) {
-        /* relaxed: a wrong guess is answered "elsewhere" by an executor that
-         * has seen a newer word, and the answer makes that visible here. */
-        const uint32_t i = named(qn_load(&a->word, QN_RELAXED));
+        const uint32_t i = c->part;
         const uint64_t result =
             i == QN_AUTO_LOCK
                 ? qn_under_lock_call(b + 1, c + 1, op, arg)
@@ -159,6 +164,9 @@ static uint64_t call(const struct qn_backend *b, struct qn_backend_client *c,
         if (result != QN_DELEGATE_ELSEWHERE) {
             return result;
         }
+        /* relaxed: the executor that answered has seen another name, and its
+         * answer makes that visible here. */
+        c->part = named(qn_load(&a->word, QN_RELAXED));
         c->stats.elsewhere++;
     }
 }
@@ -171,33 +179,36 @@ static void stats(const struct qn_backend *b, const struct qn_backend_client *c,
     }
 }
 
-static struct qn_auto_window totals(const struct qn_backend *b,
-                                    const struct qn_backend_client *c)
+static struct qn_auto_window totals(const struct qn_backend_client *c)
 {
     return (struct qn_auto_window){
         .operations = c->stats.served,
         .batches = c->stats.batches,
-        .waited = b->index == QN_AUTO_LOCK ? c->lock.stats.cas_failed
-                                           : c->stats.served - c->stats.batches,
+        .failed = c->lock.stats.cas_failed,
     };
 }
 
+/* `home`: the rule's; a window elsewhere is one of a trial. */
 static void begin_window(const struct qn_backend *b,
-                         struct qn_backend_client *c)
+                         struct qn_backend_client *c, uint32_t home)
 {
-    c->from = totals(b, c);
-    c->next_window =
-        c->from.operations + (b->o.change_every != 0 ? 1 : QN_AUTO_WINDOW);
+    c->from = totals(c);
+    c->next_window = c->from.operations + c->from.failed +
+                     (b->o.change_every != 0 ? 1
+                      : b->index == home     ? QN_AUTO_WINDOW
+                                             : QN_AUTO_TRIAL);
 }
 
 bool qn_auto_begin(const struct qn_backend *b, struct qn_backend_client *c,
                    uint64_t word)
 {
+    const struct shared *a = (const struct shared *)b->chooser;
     if (named(word) != b->index && !QN_DELEGATE_MUTANT(BLIND)) {
         return false;
     }
+    qn_touch_in(&a->rule.home, sizeof a->rule.home);
     c->word = word;
-    begin_window(b, c);
+    begin_window(b, c, a->rule.home);
     return true;
 }
 
@@ -218,19 +229,19 @@ static uint32_t by_rule(struct shared *a, const struct qn_backend *b,
                         const struct qn_auto_window *w)
 {
     qn_touch_out(&a->rule, sizeof a->rule);
-    return qn_auto_rule(b->parts, b->index, w, &a->rule);
+    return qn_auto_rule(b->parts, b->index, w, qn_clock_now(), &a->rule);
 }
 
 void qn_auto_end(const struct qn_backend *b, struct qn_backend_client *c)
 {
     struct shared *a = (struct shared *)b->chooser;
-    struct qn_auto_window w = totals(b, c);
+    struct qn_auto_window w = totals(c);
     w.operations -= c->from.operations;
     w.batches -= c->from.batches;
-    w.waited -= c->from.waited;
-    begin_window(b, c);
+    w.failed -= c->from.failed;
     const uint32_t to =
         b->o.change_every != 0 ? in_turn(a, b, &w) : by_rule(a, b, &w);
+    begin_window(b, c, a->rule.home);
     if (to != b->index) {
         c->stats.changes++;
         /* release -> acquire in qn_backend_begin. */

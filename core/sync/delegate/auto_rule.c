@@ -1,57 +1,112 @@
 #include "core/sync/delegate/auto_rule.h"
 
+#include <stdbool.h>
+
 #include "core/base/bits.h"
 
-#define CALM 64u /* windows after which a change was no mistake */
+/* Epochs between trials of one backend: at first, and how often that doubles.
+ * A trial lasts two epochs at most, so in the end it costs less than 1 %. */
+#define FIRST_TRIAL 2u
+#define DOUBLED_MAX 8u
 
-/* Waiting clients per batch, in eighths. */
-static const struct {
-    uint32_t up, down;
-} limit[] = {
-    [QN_AUTO_LOCK] = {.up = 16, .down = 0},
-    [QN_AUTO_CC_SYNCH] = {.up = 96, .down = 8},
-    [QN_AUTO_H_SYNCH] = {.up = UINT32_MAX, .down = 32},
-};
+/* Batches as long as this are those of a crowd, in which no lock is cheap. */
+#define CROWD 24u
 
-static uint32_t wish(uint32_t parts, uint32_t now,
-                     const struct qn_auto_window *w)
+/* Where attempts fail an epoch is short: a crowd at a lock is slow. */
+#define FAILED 4u
+
+static bool makes_sense(uint32_t parts, uint32_t now, uint32_t other,
+                        const struct qn_auto_window *seen)
 {
-    const uint64_t waiting = 8 * w->waited / QN_MAX(w->batches, 1);
-    if (waiting >= limit[now].up && now + 1 < parts) {
-        return now + 1;
+    if (now == QN_AUTO_LOCK) {
+        return other == QN_AUTO_CC_SYNCH &&
+               32 * seen->failed > seen->operations;
     }
-    return waiting < limit[now].down ? now - 1 : now;
+    if (other == QN_AUTO_LOCK) {
+        return now == QN_AUTO_CC_SYNCH &&
+               seen->operations < CROWD * seen->batches;
+    }
+    return other < parts &&
+           (now == QN_AUTO_H_SYNCH || seen->operations > 3 * seen->batches);
 }
 
-static void stay(struct qn_auto_state *s)
+static void begin_anew(struct qn_auto_state *s, uint64_t time)
 {
-    s->streak = 0;
-    if (++s->calm >= CALM) {
-        s->calm = 0;
-        s->doublings -= s->doublings > 0;
+    s->begin = time;
+    s->seen = (struct qn_auto_window){0};
+}
+
+static void all_due(struct qn_auto_state *s)
+{
+    for (uint32_t i = 0; i < QN_AUTO_PARTS; i++) {
+        s->trial[i].due = s->epochs;
+        s->trial[i].doubled = 0;
     }
+}
+
+/* A trial goes on, or is over. */
+static uint32_t tried(uint32_t now, uint64_t cost, uint64_t time,
+                      struct qn_auto_state *s)
+{
+    /* A quarter of an epoch shows a backend that is much worse; where it is
+     * that much worse that a quarter takes longer than an epoch, time does. */
+    const uint64_t lasts = time - s->begin;
+    const bool worse = cost > s->cost + s->cost / 8;
+    const bool slow = lasts > s->cost * QN_AUTO_EPOCH / 1024;
+    if (s->seen.operations < QN_AUTO_EPOCH / (worse ? 4 : 1) &&
+        !(worse && slow)) {
+        return now;
+    }
+    if (cost < s->cost - s->cost / 32) {
+        s->home = now;
+        s->cost = cost;
+        all_due(s);
+    } else {
+        const uint32_t n = s->trial[now].doubled;
+        s->trial[now].due = s->epochs + (FIRST_TRIAL << n);
+        s->trial[now].doubled = QN_MIN(n + 1, DOUBLED_MAX);
+    }
+    begin_anew(s, time);
+    return s->home;
+}
+
+/* An epoch at home is over: is a trial due? */
+static uint32_t next_of(uint32_t parts, uint32_t now, uint64_t cost,
+                        uint64_t time, struct qn_auto_state *s)
+{
+    const struct qn_auto_window seen = s->seen;
+    s->epochs++;
+    if (3 * cost > 4 * s->cost || 4 * cost < 3 * s->cost) {
+        all_due(s);
+    }
+    s->cost = cost;
+    begin_anew(s, time);
+    for (uint32_t i = 0; i < parts; i++) {
+        if (i != now && s->epochs >= s->trial[i].due &&
+            makes_sense(parts, now, i, &seen)) {
+            return i;
+        }
+    }
+    return now;
 }
 
 uint32_t qn_auto_rule(uint32_t parts, uint32_t now,
-                      const struct qn_auto_window *w, struct qn_auto_state *s)
+                      const struct qn_auto_window *w, uint64_t time,
+                      struct qn_auto_state *s)
 {
-    const uint32_t want = wish(parts, now, w);
-    if (want == now) {
-        stay(s);
+    if (s->begin == 0) {
+        begin_anew(s, time);
         return now;
     }
-    s->streak = want == s->wanted ? s->streak + 1 : 1;
-    s->wanted = want;
-    s->calm++;
-    if (s->streak < 1u << s->doublings) {
-        return now;
+    s->seen.operations += w->operations;
+    s->seen.batches += w->batches;
+    s->seen.failed += w->failed;
+    const uint64_t cost =
+        (time - s->begin) * 1024 / QN_MAX(s->seen.operations, 1);
+    if (now != s->home) {
+        return tried(now, cost, time, s);
     }
-    if (want == s->before && s->calm < CALM &&
-        1u << s->doublings < QN_AUTO_PATIENCE_MAX) {
-        s->doublings++;
-    }
-    s->before = now;
-    s->streak = 0;
-    s->calm = 0;
-    return want;
+    return s->seen.operations + FAILED * s->seen.failed < QN_AUTO_EPOCH
+               ? now
+               : next_of(parts, now, cost, time, s);
 }

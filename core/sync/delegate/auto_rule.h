@@ -5,18 +5,21 @@
  * When `auto` takes another backend: a pure function of what executors see.
  * Inside of the folder only.
  *
- * How many clients wait decides what is cheapest. Executors see it, each in its
- * own way: under a lock by the attempts that fail, as combiner by the requests
- * that it finds. The figures differ, so each step up and down has a threshold
- * of its own, with a gap between them.
+ * How many clients make which backend the cheapest differs from machine to
+ * machine, and no figure that an executor sees tells it on all of them. So the
+ * rule measures: an *epoch* is some thousand operations in the backend in use,
+ * its *cost* the time of one. Now and then the next epoch is a *trial* of
+ * another backend; the cheaper one stays. What executors see says only which
+ * trials make sense:
  *
- *     lock  --(waiting >= UP)-->  cc_synch  --(>= UP)-->  h_synch
- *           <--(< DOWN)---------            <--(< DOWN)--
+ *     lock -> cc_synch      attempts to get the lock have failed
+ *     cc_synch -> lock      batches are short
+ *     cc_synch -> h_synch   batches are not; with more than one domain
+ *     h_synch -> cc_synch   always
  *
- * One window proves little, and thresholds do not fit each machine. So a change
- * needs `patience` windows in a row; a change that soon goes back doubles that,
- * and a long time without any halves it. An object between two backends then
- * changes seldom, and one whose load changes does so at once.
+ * A trial that fails is repeated after twice as many epochs as before, and it
+ * ends early when it takes much longer than an epoch does. When the cost
+ * changes by a third, the load has changed: trials are due again.
  *
  * Pure: no shared memory, no clock.
  */
@@ -28,36 +31,46 @@ enum qn_auto_part {
     QN_AUTO_LOCK,
     QN_AUTO_CC_SYNCH,
     QN_AUTO_H_SYNCH, /* with more than one domain */
+    QN_AUTO_PARTS,
 };
 
-#define QN_AUTO_WINDOW       64u /* operations in a window, at least */
-#define QN_AUTO_PATIENCE_MAX 256u
+#define QN_AUTO_EPOCH  2048u /* operations */
+/* Operations that a client runs until it tells them to the rule: in epochs, and
+ * in trials, which may have to end early. */
+#define QN_AUTO_WINDOW 32u
+#define QN_AUTO_TRIAL  8u
 
-/** What one client has seen as executor. */
+/** What one client has seen as executor, or all of them. */
 struct qn_auto_window {
     uint64_t operations; /* in its batches */
     uint64_t batches;
-    uint64_t waited; /* failed attempts to get the lock; operations of others */
+    uint64_t failed; /* attempts to get the lock */
 };
 
 /** What the rule remembers; all zero at first. */
 struct qn_auto_state {
-    uint32_t before;    /* the backend before this one */
-    uint32_t wanted;    /* by the last window */
-    uint32_t streak;    /* windows in a row that wanted it */
-    uint32_t doublings; /* of the patience */
-    uint32_t calm;      /* windows since the last change, or halving */
+    uint64_t begin;             /* of this epoch or trial, ns; 0: none yet */
+    struct qn_auto_window seen; /* in it, by all */
+    uint32_t home;              /* the backend that was cheapest */
+    uint32_t epochs;            /* in `home` */
+    uint64_t cost; /* of the last of them: ns per 1024 operations */
+    struct {
+        uint32_t due;     /* in which epoch it may be tried again */
+        uint32_t doubled; /* how often its trials have failed */
+    } trial[QN_AUTO_PARTS];
 };
 
 /**
- * A window has ended.
+ * A client tells what it has seen since it told last.
  *
  * @param parts  Backends that there are, 2 or 3.
  * @param now    The one in use, below `parts`.
+ * @param time   ns, monotonic, above 0.
  * @param s      Updated.
  * @return the one to use from now on.
  */
 uint32_t qn_auto_rule(uint32_t parts, uint32_t now,
-                      const struct qn_auto_window *w, struct qn_auto_state *s);
+                      const struct qn_auto_window *w, uint64_t time,
+                      struct qn_auto_state *s);
 
 #endif

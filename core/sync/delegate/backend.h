@@ -81,7 +81,8 @@ static inline void qn_backend_end(const struct qn_backend *b,
     }
     c->stats.batches++;
     c->stats.served += served;
-    if (b->chooser != NULL && c->stats.served >= c->next_window) {
+    if (b->chooser != NULL &&
+        c->stats.served + c->lock.stats.cas_failed >= c->next_window) {
         qn_auto_end(b, c);
     }
 }

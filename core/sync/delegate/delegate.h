@@ -131,8 +131,9 @@ struct qn_backend_client {
     struct qn_server_client server;
     struct qn_delegate_stats stats;
     /* Of `auto`. */
+    uint32_t part;              /* that the client asks */
     uint64_t word;              /* in the last batch; named this backend */
-    uint64_t next_window;       /* operations served, when a window ends */
+    uint64_t next_window;       /* when served and failed reach it */
     struct qn_auto_window from; /* totals when the window began */
 };
 

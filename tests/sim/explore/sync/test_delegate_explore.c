@@ -97,6 +97,7 @@ static const struct {
      {.type = "auto",
       .clients = 2,
       .calls = 2,
+      .rejoin = true,
       .change_every = 1,
       .deviations = 3}},
 };

@@ -1,83 +1,113 @@
-/* The rule of `auto`, as a table: what is seen, and what is chosen. */
+/* The rule of `auto`: which trials it makes, what it keeps, and how soon. */
+#include "core/base/bits.h"
 #include "core/sync/delegate/auto_rule.h"
 #include "tests/support/test.h"
 
-static struct qn_auto_window window(uint32_t waiting_eighths)
+/* A machine: what an operation costs in each backend, in ns, and what executors
+ * see there. Each window is 64 operations. */
+struct load {
+    uint32_t parts;
+    uint64_t ns[QN_AUTO_PARTS];
+    uint64_t failed; /* attempts per 64 operations under the lock */
+    uint64_t batch;  /* operations per batch in cc_synch and h_synch, 1..64 */
+};
+
+struct run {
+    struct qn_auto_state s;
+    uint64_t time;
+    uint32_t now;
+    uint64_t operations;
+    uint64_t in[QN_AUTO_PARTS]; /* operations */
+};
+
+static void window(struct run *r, const struct load *l)
 {
-    return (struct qn_auto_window){
-        .operations = QN_AUTO_WINDOW, .batches = 8, .waited = waiting_eighths};
+    const bool lock = r->now == QN_AUTO_LOCK;
+    const struct qn_auto_window w = {.operations = 64,
+                                     .batches = lock ? 64 : 64 / l->batch,
+                                     .failed = lock ? l->failed : 0};
+    r->in[r->now] += 64;
+    r->operations += 64;
+    r->time += 64 * l->ns[r->now];
+    r->now = qn_auto_rule(l->parts, r->now, &w, r->time, &r->s);
 }
 
-Test(auto_rule, one_window_at_first_is_enough)
+static void operate(struct run *r, const struct load *l, uint64_t operations)
+{
+    for (uint64_t i = 0; i < operations; i += 64) {
+        window(r, l);
+    }
+}
+
+/* The share of the last `operations` that were run in `part`, in %. */
+static uint64_t share(struct run *r, const struct load *l, uint32_t part,
+                      uint64_t operations)
+{
+    const uint64_t before = r->in[part];
+    operate(r, l, operations);
+    return 100 * (r->in[part] - before) / operations;
+}
+
+Test(auto_rule, the_cheapest_is_in_use_after_10000_operations)
 {
     static const struct {
-        uint32_t parts, now, waiting, then;
+        struct load load;
+        uint32_t best;
     } row[] = {
-        {2, QN_AUTO_LOCK, 0, QN_AUTO_LOCK},
-        {2, QN_AUTO_LOCK, 15, QN_AUTO_LOCK},
-        {2, QN_AUTO_LOCK, 16, QN_AUTO_CC_SYNCH},
-        {3, QN_AUTO_LOCK, 10000, QN_AUTO_CC_SYNCH},
-        {2, QN_AUTO_CC_SYNCH, 7, QN_AUTO_LOCK},
-        {2, QN_AUTO_CC_SYNCH, 8, QN_AUTO_CC_SYNCH},
-        {2, QN_AUTO_CC_SYNCH, 10000, QN_AUTO_CC_SYNCH},
-        {3, QN_AUTO_CC_SYNCH, 95, QN_AUTO_CC_SYNCH},
-        {3, QN_AUTO_CC_SYNCH, 96, QN_AUTO_H_SYNCH},
-        {3, QN_AUTO_H_SYNCH, 31, QN_AUTO_CC_SYNCH},
-        {3, QN_AUTO_H_SYNCH, 32, QN_AUTO_H_SYNCH},
-        {3, QN_AUTO_H_SYNCH, 10000, QN_AUTO_H_SYNCH},
+        {{2, {50, 70, 0}, 0, 1}, QN_AUTO_LOCK},
+        {{2, {90, 120, 0}, 20, 1}, QN_AUTO_LOCK},
+        {{2, {120, 90, 0}, 20, 2}, QN_AUTO_CC_SYNCH},
+        {{2, {2000, 90, 0}, 400, 64}, QN_AUTO_CC_SYNCH},
+        {{3, {120, 90, 100}, 20, 8}, QN_AUTO_CC_SYNCH},
+        {{3, {3000, 200, 100}, 600, 64}, QN_AUTO_H_SYNCH},
+        {{3, {90, 120, 150}, 20, 1}, QN_AUTO_LOCK},
     };
-    for (uint32_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        struct qn_auto_state s = {0};
-        struct qn_auto_window w = window(row[i].waiting);
-        uint32_t then = qn_auto_rule(row[i].parts, row[i].now, &w, &s);
-        cr_expect_eq(then, row[i].then, "row %u: %u, not %u", i, then,
-                     row[i].then);
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(row); i++) {
+        struct run r = {.time = 1};
+        operate(&r, &row[i].load, 10000);
+        uint64_t s = share(&r, &row[i].load, row[i].best, 1000000);
+        cr_expect_geq(s, 97, "row %u: %lu %% in the best", i, s);
     }
 }
 
-/* Windows until it changes, at most 1000. */
-static uint32_t windows_until(uint32_t now, uint32_t waiting,
-                              struct qn_auto_state *s)
+Test(auto_rule, without_failed_attempts_the_lock_is_never_left)
 {
-    const struct qn_auto_window w = window(waiting);
-    uint32_t n = 1;
-    while (qn_auto_rule(2, now, &w, s) == now && n < 1000) {
-        n++;
-    }
-    return n;
+    const struct load alone = {3, {500, 1, 1}, 0, 64};
+    struct run r = {.time = 1};
+    cr_expect_eq(share(&r, &alone, QN_AUTO_LOCK, 100000), 100);
 }
 
-Test(auto_rule, one_that_goes_to_and_fro_becomes_patient)
+Test(auto_rule, a_crowd_tries_no_lock)
 {
-    struct qn_auto_state s = {0};
-    uint32_t before = 0;
-    for (uint32_t i = 0; i < 20; i++) {
-        uint32_t n = windows_until(i % 2, i % 2 == 0 ? 100 : 0, &s);
-        cr_expect_geq(n, before, "change %u: %u after %u", i, n, before);
-        cr_expect_leq(n, QN_AUTO_PATIENCE_MAX);
-        before = n;
-    }
-    cr_expect_geq(before, 16);
+    const struct load crowd = {2, {9000, 100, 0}, 600, 64};
+    struct run r = {.time = 1};
+    operate(&r, &crowd, 10000);
+    cr_expect_eq(r.now, QN_AUTO_CC_SYNCH);
+    cr_expect_eq(share(&r, &crowd, QN_AUTO_CC_SYNCH, 1000000), 100);
 }
 
-Test(auto_rule, a_streak_that_breaks_begins_anew)
+/* Without the early end each trial of the lock would be a whole epoch. */
+Test(auto_rule, a_bad_trial_is_short)
 {
-    struct qn_auto_state s = {.doublings = 2};
-    const struct qn_auto_window many = window(100);
-    const struct qn_auto_window few = window(0);
-    for (uint32_t i = 0; i < 3; i++) {
-        cr_assert_eq(qn_auto_rule(2, QN_AUTO_LOCK, &many, &s), QN_AUTO_LOCK);
+    const struct load l = {2, {100, 400, 0}, 64, 1};
+    struct run r = {.time = 1};
+    while (r.now == QN_AUTO_LOCK) {
+        window(&r, &l);
     }
-    cr_assert_eq(qn_auto_rule(2, QN_AUTO_LOCK, &few, &s), QN_AUTO_LOCK);
-    cr_expect_eq(windows_until(QN_AUTO_LOCK, 100, &s), 4);
+    operate(&r, &l, QN_AUTO_EPOCH / 4 + 64);
+    cr_expect_eq(r.now, QN_AUTO_LOCK);
 }
 
-Test(auto_rule, calm_makes_it_quick_again)
+Test(auto_rule, it_follows_a_load_that_changes)
 {
-    struct qn_auto_state s = {.doublings = 4};
-    const struct qn_auto_window few = window(0);
-    for (uint32_t i = 0; i < 1000; i++) {
-        cr_assert_eq(qn_auto_rule(2, QN_AUTO_LOCK, &few, &s), QN_AUTO_LOCK);
+    const struct load few = {2, {100, 150, 0}, 10, 2};
+    const struct load many = {2, {1000, 80, 0}, 300, 64};
+    struct run r = {.time = 1};
+    for (uint32_t i = 0; i < 6; i++) {
+        const struct load *l = i % 2 == 0 ? &few : &many;
+        const uint32_t best = i % 2 == 0 ? QN_AUTO_LOCK : QN_AUTO_CC_SYNCH;
+        operate(&r, l, 10000);
+        uint64_t s = share(&r, l, best, 100000);
+        cr_expect_geq(s, 90, "load %u: %lu %%", i, s);
     }
-    cr_expect_eq(windows_until(QN_AUTO_LOCK, 100, &s), 1);
 }
