@@ -6,8 +6,10 @@
  * *Pauses.* A client that looks at its reply all the time takes the line away
  * from the server and from the prefetcher that runs ahead of it. With many
  * clients it pays to keep away until the reply is about to come (published: up
- * to 6 times the throughput). The adaptive pause follows the time that replies
- * take; while that is short there is none, and it costs no reading of a clock.
+ * to 6 times the throughput). The adaptive pause grows by a sixteenth while the
+ * reply is not there behind it, and is halved when it is: so it ends a little
+ * before most replies. While these come soon there is none, and no clock is
+ * read.
  */
 #include <string.h>
 
@@ -25,6 +27,16 @@
 /* With a core each, nothing is gained by a sleep: a reply that takes longer
  * comes from a server that does not run. */
 #define OWN_LOOK_NS (200 * QN_US)
+
+/* Adaptive pauses. A wait of so many looks is long enough to read the clock ...
+ */
+#define FEW_LOOKS    8u
+/* ... and from there on one of so long begins to pause: with one client a reply
+ * takes half a us. A pause is not worth its overshoot below the least, and
+ * above the most the server does not run. */
+#define LONG_NS      (1 * QN_US)
+#define PAUSE_MIN_NS 256u
+#define PAUSE_MAX_NS 65536u
 
 static size_t round_to(size_t bytes, size_t unit)
 {
@@ -126,6 +138,8 @@ static int shm_join(const struct qn_backend *b, struct qn_backend_client *c,
         (uint32_t)(qn_load(&lines.slot->request, QN_RELAXED) >> 32);
     s->origin = s->sent;
     read_slot(s, &lines);
+    s->pause_ns =
+        b->o.server.pause == QN_SERVER_FIXED ? b->o.server.pause_ns : 0;
     (void)qn_fetch_max(&qn_shm_head_of(b)->places, c->place + 1);
     return QN_OK;
 }
@@ -209,66 +223,95 @@ static void looks_begin(const struct qn_backend *b, struct qn_backoff *p)
     qn_backoff_init(p, &o);
 }
 
-static bool is_there(const qn_a64 *reply, uint64_t toggle, uint64_t *value)
+static bool is_there(const struct qn_backend_client *c,
+                     const struct qn_shm_lines *l, uint32_t entry,
+                     uint64_t *value)
 {
     /* acquire -> store_reply (shm_scan.c). */
-    *value = qn_load(reply, QN_ACQUIRE);
-    return *value >> 63 == toggle;
+    *value = qn_load(qn_shm_reply_of(l, entry), QN_ACQUIRE);
+    return *value >> 63 == (c->server.toggles >> entry & 1);
 }
 
 /* Sleep until the server has seen that, or until the reply is there. */
 static void park(const struct qn_backend *b, struct qn_backend_client *c,
-                 struct qn_shm_slot *slot, const qn_a64 *reply, uint64_t toggle)
+                 uint32_t entry)
 {
+    const struct qn_shm_lines l = lines_of(b, c);
     uint64_t value;
     /* relaxed: the fence, C, orders it. */
-    qn_store(&slot->parked, 1, QN_RELAXED);
+    qn_store(&l.slot->parked, 1, QN_RELAXED);
     /* C: see "Sleep" in shm_scan.c. */
     qn_fence(QN_SEQ_CST);
-    if (!is_there(reply, toggle, &value)) {
+    if (!is_there(c, &l, entry, &value)) {
         qn_shm_ring(b, &c->stats.waits);
         c->stats.waits.parks++;
-        (void)qn_park_word(&slot->parked, 1, QN_TIME_NEVER);
+        (void)qn_park_word(&l.slot->parked, 1, QN_TIME_NEVER);
     }
-    qn_store(&slot->parked, 0, QN_RELAXED);
+    qn_store(&l.slot->parked, 0, QN_RELAXED);
 }
 
-static uint64_t pause_of(const struct qn_backend *b,
-                         const struct qn_backend_client *c)
+/* One wait. */
+struct wait {
+    uint32_t looks;  /* that have found nothing */
+    qn_time_t since; /* the clock at look FEW_LOOKS, without a pause */
+    bool slept;
+};
+
+/* What the wait says of the next one: keep away until the reply is about to
+ * come, so a little less than most of them take. */
+static uint32_t next_pause(uint32_t pause_ns, const struct wait *w)
 {
-    switch (b->o.server.pause) {
-    case QN_SERVER_FIXED:
-        return b->o.server.pause_ns;
-    case QN_SERVER_ADAPTIVE:
-        return c->server.pause_ns;
-    default:
-        return 0;
+    if (w->slept) {
+        return 0; /* cores are shared, and to keep away would use one up */
+    }
+    if (pause_ns == 0) {
+        return w->looks >= FEW_LOOKS && qn_clock_now() - w->since > LONG_NS
+                   ? PAUSE_MIN_NS
+                   : 0;
+    }
+    if (w->looks == 0) {
+        return pause_ns / 2 >= PAUSE_MIN_NS ? pause_ns / 2 : 0;
+    }
+    return QN_MIN(pause_ns + pause_ns / 16, PAUSE_MAX_NS);
+}
+
+/* Nothing was found: let time pass, in whichever way is due. */
+static void wait_on(const struct qn_backend *b, struct qn_backend_client *c,
+                    struct wait *w, struct qn_backoff *p, uint32_t entry)
+{
+    if (++w->looks == FEW_LOOKS) {
+        w->since = qn_clock_now();
+    }
+    /* A hint, without a fence: `park` looks behind one. */
+    qn_shm_ring(b, &c->stats.waits);
+    if (!qn_backoff_again(p)) {
+        park(b, c, entry);
+        c->stats.waits.yields += p->yields;
+        qn_backoff_reset(p);
+        w->slept = true;
+    } else if (b->o.server.pause == QN_SERVER_FIXED) {
+        keep_away(c->server.pause_ns);
     }
 }
 
 static uint64_t await_reply(const struct qn_backend *b,
                             struct qn_backend_client *c, uint32_t entry)
 {
+    const bool adapts =
+        b->o.server.pause == QN_SERVER_ADAPTIVE && qn_may_look();
     const struct qn_shm_lines l = lines_of(b, c);
-    const qn_a64 *reply = qn_shm_reply_of(&l, entry);
-    const uint64_t toggle = c->server.toggles >> entry & 1;
-    const uint64_t pause_ns = pause_of(b, c);
     struct qn_backoff p;
+    struct wait w = {0};
     uint64_t value;
-    looks_begin(b, &p);
-    if (pause_ns > 0) {
-        keep_away(pause_ns);
+    if (c->server.pause_ns > 0) {
+        keep_away(c->server.pause_ns);
     }
-    while (!is_there(reply, toggle, &value)) {
-        /* A hint, without a fence: `park` looks behind one. */
-        qn_shm_ring(b, &c->stats.waits);
-        if (!qn_backoff_again(&p)) {
-            park(b, c, l.slot, reply, toggle);
-            c->stats.waits.yields += p.yields;
-            qn_backoff_reset(&p);
-        } else if (pause_ns > 0) {
-            keep_away(pause_ns);
-        }
+    looks_begin(b, &p);
+    while (!is_there(c, &l, entry, &value)) {
+        wait_on(b, c, &w, &p, entry);
+    }
+    if (adapts) {
+        c->server.pause_ns = next_pause(c->server.pause_ns, &w);
     }
     return value & QN_DELEGATE_VALUE;
 }
