@@ -14,8 +14,8 @@
 #include "core/sync/delegate/delegate.h"
 #include "tests/support/test.h"
 
-/* Clients go on until then; the first third is to find the pause. */
-#define UNTIL_NS 500000u
+/* Clients go on until then; the first half is to find the pause. */
+#define UNTIL_NS 800000u
 #define CORES    160u
 
 static struct {
@@ -46,7 +46,7 @@ static void client(void)
         cr_assert_gt(result, last);
         last = result;
         now = qn_timed_clock() / 1000;
-        world.operations += now > UNTIL_NS / 3 && now <= UNTIL_NS;
+        world.operations += now > UNTIL_NS / 2 && now <= UNTIL_NS;
     } while (now <= UNTIL_NS);
     qn_delegate_leave(&world.d, &c);
     if (qn_fetch_add(&world.left, UINT32_MAX, QN_ACQ_REL) == 1) {
@@ -106,7 +106,7 @@ static uint64_t measure(const struct qn_machine *m, uint32_t clients,
     if (getenv("QN_VERBOSE") != NULL) {
         fprintf(stderr, "%3u clients, pause %u of %4u ns: %.2f M/s\n", clients,
                 (unsigned)pause, pause_ns,
-                (double)world.operations * 1500 / UNTIL_NS);
+                (double)world.operations * 2000 / UNTIL_NS);
     }
     qn_timed_result_free(&r);
     qn_prices_destroy(run.prices);
