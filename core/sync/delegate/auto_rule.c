@@ -70,16 +70,27 @@ static uint32_t tried(uint32_t now, uint64_t cost, uint64_t time,
     return s->home;
 }
 
+/* One epoch that differs by a third was disturbed; two are another load. */
+static void keep_cost(uint64_t cost, struct qn_auto_state *s)
+{
+    const bool same = 3 * cost <= 4 * s->cost && 4 * cost >= 3 * s->cost;
+    if (same) {
+        s->cost = (3 * s->cost + cost) / 4;
+        s->odd = 0;
+    } else if (s->cost == 0 || ++s->odd == 2) {
+        s->cost = cost;
+        s->odd = 0;
+        all_due(s);
+    }
+}
+
 /* An epoch at home is over: is a trial due? */
 static uint32_t next_of(uint32_t parts, uint32_t now, uint64_t cost,
                         uint64_t time, struct qn_auto_state *s)
 {
     const struct qn_auto_window seen = s->seen;
     s->epochs++;
-    if (3 * cost > 4 * s->cost || 4 * cost < 3 * s->cost) {
-        all_due(s);
-    }
-    s->cost = cost;
+    keep_cost(cost, s);
     begin_anew(s, time);
     for (uint32_t i = 0; i < parts; i++) {
         if (i != now && s->epochs >= s->trial[i].due &&

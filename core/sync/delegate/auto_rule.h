@@ -18,8 +18,8 @@
  *     h_synch -> cc_synch   always
  *
  * A trial that fails is repeated after twice as many epochs as before, and it
- * ends early when it takes much longer than an epoch does. When the cost
- * changes by a third, the load has changed: trials are due again.
+ * ends early when it is much worse. When the cost of two epochs in a row
+ * differs by a third, the load has changed: trials are due again.
  *
  * Pure: no shared memory, no clock.
  */
@@ -53,7 +53,8 @@ struct qn_auto_state {
     struct qn_auto_window seen; /* in it, by all */
     uint32_t home;              /* the backend that was cheapest */
     uint32_t epochs;            /* in `home` */
-    uint64_t cost; /* of the last of them: ns per 1024 operations */
+    uint32_t odd;               /* of them in a row with another cost */
+    uint64_t cost;              /* of them: ns per 1024 operations, smoothed */
     struct {
         uint32_t due;     /* in which epoch it may be tried again */
         uint32_t doubled; /* how often its trials have failed */
