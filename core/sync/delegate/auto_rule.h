@@ -37,7 +37,7 @@ enum qn_auto_part {
 #define QN_AUTO_EPOCH  2048u /* operations */
 /* Operations that a client runs until it tells them to the rule: in epochs, and
  * in trials, which may have to end early. */
-#define QN_AUTO_WINDOW 32u
+#define QN_AUTO_WINDOW 128u
 #define QN_AUTO_TRIAL  8u
 
 /** What one client has seen as executor, or all of them. */
