@@ -15,7 +15,6 @@
                  "printed")                                                    \
     X(ONE_NODE, "a thread has one node of HybComb for all objects")            \
     X(WEAK_OPENING, "a node is open before its owner is visible")              \
-    X(FORGET_LATE, "a server leaves before requests on their way have come")   \
     X(FENCE, "none: HybComb with a release fence in front of `done` that "     \
              "covers the opening too")
 

@@ -25,7 +25,6 @@
 #include "core/sync/delegate/backends.h"
 #include "core/sync/delegate/seat_internal.h"
 #include "core/sync/port.h"
-#include "core/sync/sync_mutant.h"
 #include "core/wait/park.h"
 #include "core/words/attachment.h"
 
@@ -271,7 +270,7 @@ static bool is_settled(const struct qn_backend *b,
     /* seq_cst: after the stop; see announce. */
     const uint64_t line = qn_load(&head_of(b)->line[place].sent, QN_SEQ_CST);
     return line >> 32 != (s->generation & UINT32_MAX) ||
-           (uint32_t)line == s->served[place] || QN_SYNC_MUTANT(FORGET_LATE);
+           (uint32_t)line == s->served[place];
 }
 
 static void mp_end(const struct qn_backend *b, struct qn_delegate_server *s)
