@@ -86,10 +86,10 @@ Test(auto_rule, a_crowd_tries_no_lock)
     cr_expect_eq(share(&r, &crowd, QN_AUTO_CC_SYNCH, 1000000), 100);
 }
 
-/* Without the early end each trial of the lock would be a whole epoch. */
+/* Without the early end it would last as long as an epoch at home. */
 Test(auto_rule, a_bad_trial_is_short)
 {
-    const struct load l = {2, {100, 400, 0}, 64, 1};
+    const struct load l = {2, {100, 200, 0}, 64, 1};
     struct run r = {.time = 1};
     while (r.now == QN_AUTO_LOCK) {
         window(&r, &l);
