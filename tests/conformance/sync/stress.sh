@@ -1,6 +1,11 @@
 #!/usr/bin/env bash
 # The long form of the stress tests of core/sync: many seeds of every lock,
 # backend and object, and the defects that they must find. Half an hour.
+# Last result, two cores that were busy: no defect in 300 seeds of shm_server and
+# 60 of each other subject without ports; with 100 seeds 16 of 20 defects of
+# objects and combiners were found. LCRQ_ONE_LOOK, LCRQ_UNSAFE, TREIBER_NO_TAG and
+# MS_REUSED were not: the explorer (tests/sim/explore/sync) finds these. Locks over
+# words, HybComb and MP-Server need ports, which the stress does not give yet.
 # Usage: stress.sh [SEEDS]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
