@@ -114,6 +114,9 @@ static void hyblock_release(struct qn_lock_client *c)
         c->next =
             1 + qn_sync_head_address(hear(c, QN_SYNC_KIND, QN_SYNC_SUCCESSOR));
     }
+    /* release -> the receive of ALLOW. A send of the emulation publishes by
+     * itself; the hardware's network is not ordered with memory. */
+    qn_fence(QN_RELEASE);
     say(c, c->next - 1, QN_SYNC_ALLOW);
 }
 
