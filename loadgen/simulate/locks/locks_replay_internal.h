@@ -35,6 +35,7 @@ void qn_locks_replay_row(struct qn_locks_replay *r,
 double qn_locks_replay_off(double got, double published);
 
 void qn_locks_replay_mesh(struct qn_locks_replay *r);
+void qn_locks_replay_words(struct qn_locks_replay *r); /* of it */
 void qn_locks_replay_xeon(struct qn_locks_replay *r);
 void qn_locks_replay_opteron(struct qn_locks_replay *r);
 

@@ -142,4 +142,5 @@ void qn_locks_replay_mesh(struct qn_locks_replay *r)
         saturation(r);
         combining(r);
     }
+    qn_locks_replay_words(r);
 }

@@ -14,6 +14,7 @@
 #include "core/base/bits.h"
 #include "core/sim/timed/timed.h"
 #include "core/sync/delegate/server.h"
+#include "loadgen/simulate/locks/locks_words.h"
 
 #define WARM_NS 20000u
 #define RUN_NS  100000u
@@ -35,7 +36,8 @@ static struct counted_run {
     const struct qn_locks_opts *o;
     const struct qn_delegate_type *type; /* NULL: an atomic operation */
     const struct qn_lock_type *lock;
-    bool served; /* node 0 is the server */
+    bool served;   /* node 0 is the server */
+    bool by_words; /* nodes need ports */
     uint32_t nodes;
     qn_ps_t warm;
     uint32_t core[QN_CORES_MAX], domain[QN_CORES_MAX];
@@ -44,6 +46,7 @@ static struct counted_run {
     qn_a64 *array; /* [ARRAY] */
     struct qn_delegate d;
     struct qn_delegate_server server;
+    struct qn_locks_words words;
 } counted;
 
 /* ---- the operation ---- */
@@ -113,12 +116,16 @@ static void node_main(void *ctx, uint32_t node)
 {
     (void)ctx;
     struct thread *t = &counted.thread[node];
+    struct qn_sync_port *port =
+        counted.by_words ? &counted.words.port[node] : NULL;
     if (counted.served && node == 0) {
+        counted.server.port = port;
         (void)qn_delegate_serve(&counted.d, &counted.server);
         t->ended = true;
         return;
     }
-    const struct qn_delegate_join_opts o = {.domain = counted.domain[node]};
+    const struct qn_delegate_join_opts o = {.domain = counted.domain[node],
+                                            .port = port};
     if (counted.type != NULL &&
         qn_delegate_join(&counted.d, &t->client, &o) != QN_OK) {
         t->ended = true;
@@ -138,6 +145,9 @@ static bool find_backend(const char *name)
 {
     counted.lock = qn_lock_find(name);
     counted.type = qn_delegate_find(counted.lock != NULL ? "lock" : name);
+    counted.by_words =
+        counted.type != NULL &&
+        (counted.type->words || (counted.lock != NULL && counted.lock->words));
     counted.served = counted.type != NULL && counted.type->server != NULL;
     return counted.type != NULL || strcmp(name, QN_LOCKS_FETCH_ADD) == 0;
 }
@@ -297,8 +307,12 @@ int qn_locks_run(struct qn_locks_result *out, const struct qn_locks_opts *opts)
         counted.thread[i].random = (o.seed + 1) * UINT64_C(0x9e3779b97f4a7c15) ^
                                    (i + 1) * UINT64_C(0xd6e8feb86659fd93);
     }
+    if (rc == QN_OK && counted.by_words) {
+        rc = qn_locks_words_make(&counted.words, counted.nodes);
+    }
     rc = rc == QN_OK ? make_object(&o) : rc;
     rc = rc == QN_OK ? run_object(out, &o) : rc;
+    qn_locks_words_free(&counted.words);
     free(counted.memory);
     free(counted.thread);
     return rc;
