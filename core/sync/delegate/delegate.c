@@ -174,6 +174,17 @@ void qn_delegate_leave(const struct qn_delegate *d,
     d->at[0].type->leave(&d->at[0], &c->at[0]);
 }
 
+/* All zero where the backend takes no lock. */
+static void add_lock(const struct qn_lock_stats *s,
+                     struct qn_delegate_stats *out)
+{
+    out->cas += s->cas;
+    out->cas_failed += s->cas_failed;
+    out->waits.parks += s->waits.parks;
+    out->waits.wakes += s->waits.wakes;
+    out->waits.yields += s->waits.yields;
+}
+
 void qn_backend_stats(const struct qn_backend *b,
                       const struct qn_backend_client *c,
                       struct qn_delegate_stats *out)
@@ -189,6 +200,7 @@ void qn_backend_stats(const struct qn_backend *b,
     out->waits.parks += s->waits.parks;
     out->waits.wakes += s->waits.wakes;
     out->waits.yields += s->waits.yields;
+    add_lock(&c->lock.stats, out);
     if (b->type->stats != NULL) {
         b->type->stats(b, c, out);
     }

@@ -145,7 +145,8 @@ struct qn_delegate {
 
 /** One thread at one object. Fields are private. */
 struct qn_delegate_client {
-    bool inside; /* a call is in progress */
+    bool inside;   /* a call is in progress */
+    uint32_t open; /* requests that were submitted and not collected */
     struct qn_backend_client at[1 + QN_DELEGATE_PARTS];
 };
 
@@ -238,7 +239,8 @@ struct qn_delegate_stats qn_delegate_stats_of(
  * @param arg     For the function, any 64 bits.
  * @param result  Filled, 63 bits.
  * @return QN_OK; QN_EDEADLK: the client is in a call already, so this one comes
- *         from an operation on the same object.
+ *         from an operation on the same object; QN_EBUSY: requests that it has
+ *         submitted were not collected (server.h).
  *
  * Blocks; parks if the wait is longer than a few us. May run operations of
  * other clients, at most `batch`.
@@ -247,8 +249,8 @@ static inline int qn_delegate(const struct qn_delegate *d,
                               struct qn_delegate_client *c, uint32_t op,
                               uint64_t arg, uint64_t *result)
 {
-    if (c->inside) {
-        return QN_EDEADLK;
+    if (c->inside || c->open != 0) {
+        return c->inside ? QN_EDEADLK : QN_EBUSY;
     }
     c->inside = true;
     c->at[0].stats.operations++;

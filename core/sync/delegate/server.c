@@ -147,7 +147,10 @@ int qn_delegate_submit(const struct qn_delegate *d,
     if (c->inside) {
         return QN_EDEADLK;
     }
-    return b->type->server->submit(b, &c->at[0], op, arg);
+    const int rc = b->type->server->submit(b, &c->at[0], op, arg);
+    c->open += rc == QN_OK;
+    c->at[0].stats.operations += rc == QN_OK;
+    return rc;
 }
 
 int qn_delegate_collect(const struct qn_delegate *d,
@@ -162,6 +165,7 @@ int qn_delegate_collect(const struct qn_delegate *d,
     }
     c->inside = true;
     const int rc = b->type->server->collect(b, &c->at[0], result);
+    c->open -= rc == QN_OK;
     c->inside = false;
     return rc;
 }

@@ -70,7 +70,9 @@ struct qn_server_opts {
                            1. 2 where a prefetcher brings lines by pairs */
     uint8_t pause;      /* enum qn_server_pause */
     bool group_replies; /* replies of eight clients of a domain share a line,
-                           which is written once per scan */
+                           which is written once per scan. Each domain has its
+                           share of the places then, clients / domains: at least
+                           one */
     /** Only the server reads and writes the data of the operations: no thread
      *  looks at them beside operations of this object, not even behind its own
      *  reply, unless it has stopped the server and that has left. Replies are

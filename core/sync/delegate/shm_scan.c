@@ -62,7 +62,8 @@ static struct scan scan_of(const struct qn_backend *b,
     return k;
 }
 
-/* Where the client sends. */
+/* Where the client sends. Its line is written by it: what it says is checked.
+ */
 static uint32_t domain_of(const struct scan *k, uint32_t place)
 {
     uint64_t *word = &k->s->current[place / 64];
@@ -79,7 +80,8 @@ static uint32_t domain_of(const struct scan *k, uint32_t place)
         *word |= bit;
         return k->s->domain;
     }
-    return qn_server_seat_where(seat);
+    const uint32_t where = qn_server_seat_where(seat);
+    return where < k->b->o.domains ? where : k->s->domain;
 }
 
 static void store_reply(const struct scan *k, qn_a64 *to, uint64_t reply)

@@ -65,7 +65,8 @@ static size_t shm_bytes(const struct qn_delegate_opts *o)
 {
     const struct qn_server_opts *s = &o->server;
     if (s->stride > 2 || s->pause > QN_SERVER_NONE ||
-        (s->pause == QN_SERVER_FIXED && s->pause_ns == 0)) {
+        (s->pause == QN_SERVER_FIXED && s->pause_ns == 0) ||
+        (s->group_replies && o->clients < o->domains)) {
         return 0;
     }
     return qn_shm_layout_of(o).bytes;
@@ -193,7 +194,6 @@ static uint32_t submit_entry(const struct qn_backend *b,
     /* release -> serve_slot (shm_scan.c). */
     qn_store(&l.slot->request, (uint64_t)number << 32 | s->origin, QN_RELEASE);
     s->sent = number;
-    c->stats.operations++;
     return entry;
 }
 

@@ -91,6 +91,34 @@ Test(delegate, places_are_taken_and_given_back)
     }
 }
 
+/* Alone, so each call runs its own operation; a lock is free each time. */
+Test(delegate, what_a_client_has_done_is_counted_once)
+{
+    enum { CALLS = 10 };
+    FOR_EACH(type)
+    {
+        struct world w;
+        struct qn_delegate_client c;
+        uint64_t result;
+        const struct qn_delegate_opts o = {.type = type, .clients = 1};
+        world_make(&w, &o);
+        cr_assert_eq(qn_delegate_join(&w.d, &c, NULL), QN_OK);
+        for (int i = 0; i < CALLS; i++) {
+            cr_assert_eq(qn_delegate(&w.d, &c, ADD, 1, &result), QN_OK);
+        }
+        const struct qn_delegate_stats s = qn_delegate_stats_of(&w.d, &c);
+        cr_expect_eq(s.operations, CALLS, "%s", type->name);
+        cr_expect_eq(s.served, CALLS, "%s", type->name);
+        cr_expect_eq(s.batches, CALLS, "%s", type->name);
+        cr_expect_eq(s.cas_failed + s.waits.parks, 0, "%s", type->name);
+        if (type == qn_delegate_find("lock")) { /* over tas */
+            cr_expect_eq(s.cas, CALLS);
+        }
+        qn_delegate_leave(&w.d, &c);
+        world_free(&w);
+    }
+}
+
 Test(delegate, the_top_bit_of_a_result_is_the_library_s)
 {
     FOR_EACH(type)

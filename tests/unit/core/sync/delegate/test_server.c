@@ -82,6 +82,27 @@ Test(server, more_than_eight_on_their_way_are_refused)
     world_free(&w);
 }
 
+/* The results of a client come in the order in which it has asked. */
+Test(server, a_call_is_refused_while_requests_are_on_their_way)
+{
+    struct world w;
+    struct qn_delegate_client c;
+    struct qn_delegate_server s = {0};
+    uint64_t result;
+    const struct qn_delegate_opts o = served(1, 1, &forms[0]);
+    world_make(&w, &o);
+    cr_assert_eq(qn_delegate_join(&w.d, &c, NULL), QN_OK);
+    submits(&w, &c, 2);
+    cr_assert_eq(qn_delegate(&w.d, &c, ADD, 1, &result), QN_EBUSY);
+    cr_assert_eq(qn_delegate_poll(&w.d, &s), 2);
+    cr_assert_eq(qn_delegate_collect(&w.d, &c, &result), QN_OK);
+    cr_assert_eq(qn_delegate(&w.d, &c, ADD, 1, &result), QN_EBUSY);
+    collects(&w, &c, 1, 1);
+    cr_assert_eq(qn_delegate_stats_of(&w.d, &c).operations, 2);
+    qn_delegate_leave(&w.d, &c);
+    world_free(&w);
+}
+
 /* All entries in turn, with none of them ever the only one on its way. */
 Test(server, entries_are_used_again_while_others_are_on_their_way)
 {
@@ -210,9 +231,10 @@ Test(server, options_out_of_range_are_refused)
         {.stride = 3},
         {.pause = QN_SERVER_NONE + 1},
         {.pause = QN_SERVER_FIXED},
+        {.group_replies = true}, /* a domain without a place */
     };
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(bad); i++) {
-        const struct qn_delegate_opts o = served(1, 1, &bad[i]);
+        const struct qn_delegate_opts o = served(1, 2, &bad[i]);
         cr_assert_eq(qn_delegate_bytes(&o), 0, "%u", i);
     }
 }
