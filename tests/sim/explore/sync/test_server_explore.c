@@ -15,12 +15,16 @@
 static void is_clean(const struct program *p, uint32_t deviations)
 {
     const char *more = getenv("QN_EXPLORE_MORE");
+#if defined(__SANITIZE_ADDRESS__) /* which takes four times as long */
+    const uint32_t d = deviations - (more == NULL ? 1 : 0);
+#else
     const uint32_t d = deviations + (more != NULL ? 1 : 0);
+#endif
     struct qn_explored out;
     cr_assert(server_clean(p, QN_EXPLORE_C11, d, &out), "C11: %s at %s",
               out.fault, out.choices);
-    cr_assert(server_clean(p, QN_EXPLORE_TSO, d - 1, &out), "TSO: %s at %s",
-              out.fault, out.choices);
+    cr_assert(server_clean(p, QN_EXPLORE_TSO, d > 0 ? d - 1 : 0, &out),
+              "TSO: %s at %s", out.fault, out.choices);
 }
 
 Test(server_explore, a_client_calls_twice, .timeout = 100)
