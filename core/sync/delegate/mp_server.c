@@ -244,7 +244,8 @@ static uint32_t mp_scan(const struct qn_backend *b,
             qn_sync_head(s->port, object, QN_SYNC_REPLY,
                          qn_sync_head_tag(words[0])),
             qn_backend_execute(b, true, words[1] & 0xffff, words[2])};
-        s->served[words[1] >> 16]++;
+        const uint64_t place = words[1] >> 16; /* as another process says */
+        s->served[place % b->o.clients]++;
         qn_sync_send(s->port, qn_sync_head_address(words[0]), reply,
                      REPLY_WORDS);
         served++;

@@ -101,6 +101,7 @@ static struct drawn draw(const struct stress_plan *p)
     if (d.leave_every != 0 && qn_random_below(&seed, 3) == 0) {
         d.o.clients = (d.threads + 1) / 2; /* the others wait for a place */
     }
+    d.o.domains = QN_MIN(d.o.domains, d.o.clients); /* a place for each */
     d.o.server = (struct qn_server_opts){
         .pause_ns = 500,
         .stride = (uint8_t)ONE_OF(&seed, 1, 2),
