@@ -25,8 +25,9 @@
  *     a call that finds it open finds its owner, also by an old reference.
  *   - One client may lose each compare-and-swap. After CAS_MOST it exchanges:
  *     then the node before may be open, which is no harm.
- *   - A client that waits to combine does not take what is sent to it. So this
- * must fit: each client promises room for the requests of one batch (port.h).
+ *   - A client that waits to combine does not take what is sent to it. So it
+ *     must fit: each client promises room for the requests of one batch
+ *     (port.h).
  */
 #include <assert.h>
 

@@ -6,11 +6,13 @@
  *
  *     const struct qn_lock_type *type = qn_lock_find("mcs");
  *     const struct qn_lock_opts opts = {.clients = 16};
- *     void *memory = ... qn_lock_bytes(type, &opts), zeroed, QN_CACHELINE
- * aligned qn_lock_format(type, memory, &opts)           once, alone each
- * thread: struct qn_lock_client me; qn_lock_join(type, memory, NULL, &me)
- *         qn_lock_acquire(&me) ... qn_lock_release(&me)      any number of
- * times qn_lock_leave(&me)
+ *     memory = aligned_alloc(QN_CACHELINE, qn_lock_bytes(type, &opts));
+ *     memset(memory, 0, ...);
+ *     qn_lock_format(type, memory, &opts);         once, alone
+ *     qn_lock_join(type, memory, NULL, &me);       each thread
+ *     qn_lock_acquire(&me);                        any number of times
+ *     qn_lock_release(&me);
+ *     qn_lock_leave(&me);
  *
  * | name | order | deadline | a waiter looks at        | when more wait      |
  * |------|-------|----------|--------------------------|---------------------|

@@ -36,10 +36,9 @@
 #include "core/sync/object/lcrq_ring_internal.h"
 #include "core/wait/park.h"
 
-#define LCRQ_CELLS 1024u
-#define LCRQ_PAUSE_NS                                                          \
-    (170 * QN_US) /* 400 kcycles at 2.4 GHz: Morrison, Afek                    \
-                   */
+#define LCRQ_CELLS    1024u
+/* 400 kcycles at 2.4 GHz (Morrison, Afek). */
+#define LCRQ_PAUSE_NS (170 * QN_US)
 
 struct lcrq_pin {
     alignas(QN_CACHELINE) qn_a32 ring; /* 0: none; its client */
@@ -120,6 +119,9 @@ static int lcrq_join(struct qn_collection_client *client,
     struct qn_lcrq_client *c = &client->of.lcrq;
     struct qn_lcrq *q = client->q->memory;
     uint32_t node;
+    if (o->domain >= QN_DELEGATE_DOMAINS) {
+        return QN_EINVAL;
+    }
     int err = qn_sync_join(places_of(q), q->clients, &client->place, &node);
     if (err != QN_OK) {
         return err;
@@ -350,7 +352,9 @@ static void await_turn(const struct qn_lcrq_client *c)
         return;
     }
     qn_time_t deadline = qn_clock_now() + c->q->pause_ns;
-    while (seen != c->domain && seen != 0 &&
+    /* The clock, too: other domains may take the turn from each other faster
+     * than this thread goes to sleep. */
+    while (seen != c->domain && seen != 0 && qn_clock_now() < deadline &&
            qn_park_word(turn, seen, deadline) != QN_ETIMEDOUT) {
         seen = qn_load(turn, QN_RELAXED);
     }

@@ -87,6 +87,8 @@ static struct qn_delegate_stats crowd(const struct qn_delegate_opts *o,
                  world.counter);
     cr_expect_eq(sum.operations, THREADS * CALLS);
     cr_expect_eq(sum.served, THREADS * CALLS);
+    const uint64_t most = 1 + (o->batch != 0 ? o->batch : QN_DELEGATE_BATCH);
+    cr_expect_leq(sum.served, most * sum.batches, "%s", o->type->name);
     world_free(&world);
     return sum;
 }

@@ -196,6 +196,7 @@ Test(server, grouped_replies_give_each_domain_its_share)
 {
     struct world w;
     struct qn_delegate_client c[4];
+    struct qn_delegate_server s = {0};
     const struct qn_delegate_join_opts second = {.domain = 1};
     const struct qn_delegate_opts o = served(3, 2, &forms[1]);
     world_make(&w, &o);
@@ -204,6 +205,13 @@ Test(server, grouped_replies_give_each_domain_its_share)
     cr_assert_eq(qn_delegate_join(&w.d, &c[1], &second), QN_OK);
     cr_assert_eq(qn_delegate_join(&w.d, &c[2], &second), QN_OK);
     cr_assert_eq(qn_delegate_join(&w.d, &c[3], &second), QN_EAGAIN);
+    for (uint32_t i = 0; i < 3; i++) { /* each has a slot of its own */
+        submits(&w, &c[i], 1);
+    }
+    cr_assert_eq(qn_delegate_poll(&w.d, &s), 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        collects(&w, &c[i], i, 1);
+    }
     world_free(&w);
 }
 
