@@ -39,7 +39,7 @@ struct qn_simulate_terms {
                   "the farthest core)"),                                       \
         QN_OPTION("watched", "FACTOR", qn_option_double, at(watched),          \
                   "a streaming store takes this times as long if others poll " \
-                  "its line, from 1 (0: 1)"),                                    \
+                  "its line, from 1 (0: 1)"),                                  \
         QN_OPTION("hyper-threads", NULL, qn_option_flag, at(hyper_threads),    \
                   "nodes on one physical core share its cache and its issue")
 

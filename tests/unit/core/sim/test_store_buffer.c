@@ -46,10 +46,11 @@ static uintptr_t asked(const uintptr_t *misses, uint32_t n)
 {
     struct qn_prefetch f = {0};
     for (uint32_t i = 0; i < n; i++) {
-        f.asked = 0;
-        qn_prefetch_miss(&f, misses[i], 100 * i);
+        f.lines = 0;
+        f.line[0] = (struct qn_prefetch_line){0};
+        qn_prefetch_miss(&f, 1, misses[i], (qn_ps_t)(100 * i));
     }
-    return f.asked;
+    return f.lines != 0 ? f.line[0].base : 0;
 }
 
 Test(prefetch, two_equal_strides_are_a_stream)
@@ -67,4 +68,36 @@ Test(prefetch, a_stride_is_at_most_half_of_a_page)
     cr_assert_eq(asked((uintptr_t[]){1000, 1033, 1066}, 3), 0);
     cr_assert_eq(asked((uintptr_t[]){1000, 967, 934}, 3), 0);
     cr_assert_eq(asked((uintptr_t[]){1000, 1000, 1000}, 3), 0);
+}
+
+static bool is_asked(struct qn_prefetch *f, uintptr_t line)
+{
+    return qn_prefetch_find(f, line, QN_PREFETCH_ASKED) != NULL;
+}
+
+Test(prefetch, a_stream_asks_for_several_lines_and_for_each_once)
+{
+    struct qn_prefetch f = {0};
+    for (uintptr_t line = 1000; line < 1004; line++) {
+        qn_prefetch_miss(&f, 3, line, 100);
+    }
+    cr_assert_eq(f.lines, 3, "as many as it may ask for");
+    cr_assert(is_asked(&f, 1004) && is_asked(&f, 1005) && is_asked(&f, 1006));
+    qn_prefetch_drop(&f, qn_prefetch_find(&f, 1005, QN_PREFETCH_ASKED));
+    cr_assert_not(is_asked(&f, 1005));
+    cr_assert_eq(f.lines, 2);
+}
+
+Test(prefetch, a_stream_whose_lines_are_stored_to_asks_for_lines_to_write)
+{
+    struct qn_prefetch f = {0};
+    qn_prefetch_miss(&f, 1, 1000, 0);
+    qn_prefetch_stored(&f, 999);
+    qn_prefetch_miss(&f, 1, 1001, 0);
+    cr_assert_not(f.writes, "another line was stored to");
+    qn_prefetch_stored(&f, 1001);
+    qn_prefetch_miss(&f, 1, 1002, 0);
+    cr_assert(f.writes);
+    qn_prefetch_miss(&f, 1, 1003, 0);
+    cr_assert_not(f.writes);
 }
