@@ -20,7 +20,7 @@ void qn_words_detach(struct qn_device *d);
 void qn_words_down(struct qn_device *d, qn_node_t node);
 void qn_words_up(struct qn_device *d, qn_node_t node, uint64_t inc);
 
-/** Attach to a shared device as one of `type`, with so many bytes behind the
+/** Attach to a shared device as one of `type`, with this number of bytes behind the
  *  attachment, zeroed.
  *  @return as attach of core/device.h. */
 int qn_words_attach(struct qn_device **out,
@@ -62,7 +62,7 @@ bool qn_words_take_queue(struct qn_device *d, uint32_t *queue);
 void qn_words_give_queue(struct qn_device *d, uint32_t queue);
 
 /**
- * May so many words more lie in an own queue while its reader waits for others?
+ * May `words` more words lie in an own queue while its reader waits for others?
  *
  * A shared device has room for the words of all queues together, so what lies
  * in one keeps out what is for another: all that is promised fits into it. On a

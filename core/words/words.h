@@ -78,7 +78,7 @@ int qn_words_send(struct qn_device *d, struct qn_words_target to,
                   const uint64_t *words, uint32_t n, qn_time_t deadline);
 
 /** Take the next n words of an own queue.
- *  @return QN_OK; QN_EAGAIN there are not so many yet, and nothing was taken;
+ *  @return QN_OK; QN_EAGAIN there are fewer yet, and nothing was taken;
  *          QN_EMSGSIZE n is 0 or more than there ever is room for; QN_ECORRUPT
  *          the device is damaged. */
 int qn_words_try_receive(struct qn_device *d, uint32_t queue, uint64_t *words,

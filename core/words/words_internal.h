@@ -172,7 +172,7 @@ static inline uint32_t qn_words_used(const struct qn_words_shape *s,
            ((1u << s->used_bits) - 1);
 }
 
-/** A position so many words further. */
+/** A position `words` further. */
 static inline uint32_t qn_words_further(const struct qn_words_shape *s,
                                         uint32_t position, uint32_t words)
 {

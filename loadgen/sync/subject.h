@@ -58,7 +58,7 @@ struct qn_subject_opts {
         change_every; /* `auto`: operations until it changes; 0: its rule */
     bool
         tries; /* a lock is tried first, and then waited for until a deadline */
-    uint32_t sleep_every; /* one addition of so many sleeps in exclusion; 0:
+    uint32_t sleep_every; /* one addition of this number sleeps in exclusion; 0:
                              none */
 };
 

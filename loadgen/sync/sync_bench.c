@@ -19,7 +19,8 @@
 
 #define ROWS_MAX  64u
 #define PROBE_MS  10u /* of the yardstick, alone, in front of all */
-#define LATENCIES 4u  /* one round of so many is a latency's, at least one */
+#define LATENCIES 4u  /* one round of this number is a latency's, at least one \
+                       */
 
 struct bench {
     /* options */
@@ -131,7 +132,7 @@ static int check_only(const struct bench *b)
 {
     for (const char *at = b->only; at != NULL && *at != '\0';) {
         const size_t len = strcspn(at, ",");
-        bool found = false;
+        bool found = len == 0; /* a comma too many */
         for (uint32_t i = 1; i < b->rows; i++) {
             const char *name = b->row[i]->subject.name;
             found = found || (strlen(name) == len && !memcmp(name, at, len));
@@ -236,7 +237,8 @@ static int report(struct bench *b)
         (json_int_t)b->batch, "probe_per_second", b->probe, "compiler",
         __VERSION__, "subjects", rows);
     int status = 0;
-    if (json_dumpf(all, stdout, JSON_INDENT(2)) != 0 || puts("") == EOF) {
+    if (json_dumpf(all, stdout, JSON_INDENT(2)) != 0 || puts("") == EOF ||
+        fflush(stdout) != 0) {
         fprintf(stderr, "%s: cannot write the result\n", b->program);
         status = 1;
     }

@@ -101,7 +101,8 @@ static bool is_open(uint64_t seat)
     return (seat & (QN_SEAT_SERVES | QN_SEAT_STOP)) == QN_SEAT_SERVES;
 }
 
-/* The line of a client that has sent so many requests under a generation. */
+/* The line of a client that has sent this number of requests under a
+ * generation. */
 static uint64_t line_of(uint64_t generation, uint32_t sent)
 {
     return generation << 32 | sent;

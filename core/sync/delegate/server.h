@@ -54,7 +54,8 @@ struct qn_sync_port;
 
 /** What a client of shm_server does between two looks at its reply. */
 enum qn_server_pause {
-    QN_SERVER_ADAPTIVE, /* keep away for about as long as the reply takes */
+    QN_SERVER_ADAPTIVE, /* keep away for about as long as the reply takes, where
+                           each has a core of its own (`cores`) */
     QN_SERVER_FIXED,    /* keep away for `pause_ns` */
     QN_SERVER_NONE,     /* look all the time */
 };

@@ -208,12 +208,17 @@ static void keep_away(uint64_t ns)
     }
 }
 
+/* As was promised, and as long as there are no more clients. */
+static bool own_core(const struct qn_backend *b)
+{
+    /* relaxed: a figure. */
+    return qn_load(&qn_shm_head_of(b)->places, QN_RELAXED) < b->o.server.cores;
+}
+
 static void looks_begin(const struct qn_backend *b, struct qn_backoff *p)
 {
     struct qn_backoff_opts o = {.look_ns = LOOK_NS, .yields = YIELDS};
-    /* relaxed: a figure. */
-    const uint64_t clients = qn_load(&qn_shm_head_of(b)->places, QN_RELAXED);
-    if (clients < b->o.server.cores) {
+    if (own_core(b)) {
         o.look_ns = OWN_LOOK_NS;
     }
     if (!qn_may_look()) {
@@ -251,6 +256,7 @@ static void park(const struct qn_backend *b, struct qn_backend_client *c,
 
 /* One wait. */
 struct wait {
+    bool adapts;     /* the pause of the next one follows from it */
     uint32_t looks;  /* that have found nothing */
     qn_time_t since; /* the clock at look FEW_LOOKS */
     bool is_long;
@@ -282,7 +288,7 @@ static void wait_on(const struct qn_backend *b, struct qn_backend_client *c,
                     struct wait *w, struct qn_backoff *p, uint32_t entry)
 {
     w->looks++;
-    if (c->server.pause_ns == 0 && w->looks % FEW_LOOKS == 0) {
+    if (w->adapts && c->server.pause_ns == 0 && w->looks % FEW_LOOKS == 0) {
         const qn_time_t now = qn_clock_now();
         w->since = w->since == 0 ? now : w->since;
         w->is_long = now - w->since > LONG_NS;
@@ -299,14 +305,15 @@ static void wait_on(const struct qn_backend *b, struct qn_backend_client *c,
     }
 }
 
+/* An adaptive pause wants a core of the client's own: on a shared one, where
+ * replies wait for the server to get the core, it would use that up. */
 static uint64_t await_reply(const struct qn_backend *b,
                             struct qn_backend_client *c, uint32_t entry)
 {
-    const bool adapts =
-        b->o.server.pause == QN_SERVER_ADAPTIVE && qn_may_look();
+    const bool adaptive = b->o.server.pause == QN_SERVER_ADAPTIVE;
     const struct qn_shm_lines l = lines_of(b, c);
     struct qn_backoff p;
-    struct wait w = {0};
+    struct wait w = {.adapts = adaptive && qn_may_look() && own_core(b)};
     uint64_t value;
     if (c->server.pause_ns > 0) {
         keep_away(c->server.pause_ns);
@@ -315,8 +322,8 @@ static uint64_t await_reply(const struct qn_backend *b,
     while (!is_there(c, &l, entry, &value)) {
         wait_on(b, c, &w, &p, entry);
     }
-    if (adapts) {
-        c->server.pause_ns = next_pause(c->server.pause_ns, &w);
+    if (adaptive) {
+        c->server.pause_ns = w.adapts ? next_pause(c->server.pause_ns, &w) : 0;
     }
     return value & QN_DELEGATE_VALUE;
 }

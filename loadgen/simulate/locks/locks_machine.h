@@ -32,7 +32,7 @@ void qn_locks_machine_free(struct qn_locks_machine *m);
  *
  * @param idle_sibling  No node is on the other hyper-threads of core 0.
  * @param core    [n] filled. @param domain  [n] filled: the socket of each.
- * @return QN_OK, QN_EINVAL: there are not so many.
+ * @return QN_OK, QN_EINVAL: there are fewer.
  */
 int qn_locks_machine_cores(const struct qn_locks_machine *m, uint32_t n,
                            bool idle_sibling, uint32_t *core, uint32_t *domain);

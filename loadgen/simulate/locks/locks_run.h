@@ -42,7 +42,7 @@ struct qn_locks_result {
                                that should run has ended */
 };
 
-/** @return QN_OK; QN_EINVAL: no such backend, or not so many threads;
+/** @return QN_OK; QN_EINVAL: no such backend, or fewer threads are there;
  *  QN_ENOMEM. */
 int qn_locks_run(struct qn_locks_result *out, const struct qn_locks_opts *o);
 

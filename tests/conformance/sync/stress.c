@@ -279,7 +279,7 @@ static void watch(struct run *r, const struct stress_plan *p)
     }
 }
 
-/* Threads that are made from now on run on so many of this one's cores. */
+/* Threads that are made from now on run on that number of this one's cores. */
 static cpu_set_t confine(uint32_t cores)
 {
     cpu_set_t was, some;

@@ -5,7 +5,7 @@
  *
  *     sync_mutants [SEEDS]
  *
- * Exit status 1: some was not found in so many runs of each subject.
+ * Exit status 1: some was not found in that number of runs of each subject.
  */
 #include <stdio.h>
 #include <stdlib.h>

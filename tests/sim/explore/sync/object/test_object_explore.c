@@ -3,7 +3,7 @@
  * operations each and three deviations, three with one and two. The rings have
  * two cells, so that they are closed and used again.
  *
- * QN_EXPLORE_DEVIATIONS: with so many for two threads, and one less for three.
+ * QN_EXPLORE_DEVIATIONS: that number for two threads, and one less for three.
  */
 #include <stdio.h>
 #include <stdlib.h>
