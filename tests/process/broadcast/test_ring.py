@@ -58,8 +58,8 @@ def test_a_stopped_replica_ends_the_ring_and_writes_go_on():
         with server(arity, 5) as q:
             ring_comes(q, arity)
             other = max(set(range(5)) - roles(q))
-            check("from another replica", now(q, 1 if other != 1 else 2),
-                  "ring:k=%d" % arity)
+            # On a busy machine the ring may have been left and come again.
+            ring_comes(q, arity, asked=1 if other != 1 else 2)
             os.kill(q.pids()[other], signal.SIGSTOP)
             c = q.client(0)
             begun = time.monotonic()
