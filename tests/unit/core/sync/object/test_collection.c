@@ -175,7 +175,7 @@ Test(collection, options_out_of_range_are_refused)
         .type = qn_collection_find("lcrq"), .clients = 2, .capacity = 5};
     struct qn_collection_opts o = good;
     struct qn_collection q;
-    uint64_t memory[8] = {0};
+    alignas(QN_CACHELINE) uint64_t memory[8] = {0};
     cr_assert_eq(qn_collection_find("lcqr"), NULL);
     cr_assert_neq(qn_collection_bytes(&o), 0);
     o.clients = 0;
