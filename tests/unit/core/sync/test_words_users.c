@@ -300,7 +300,7 @@ Test(words_users, clients_of_hyb_comb_come_and_go, .timeout = 100)
 Test(words_users, hyb_comb_alone_costs_no_message)
 {
     struct qn_delegate_client c;
-    uint64_t result;
+    uint64_t result = 0;
     make(&world, &qn_words_shared, 2, NULL);
     make_object(&world, "hyb_comb", (struct qn_delegate_opts){.clients = 1},
                 operate);
@@ -455,7 +455,7 @@ Test(words_users, mp_servers_that_move_answer_every_request, .timeout = 100)
 Test(words_users, mp_server_of_41_clients_on_one_queue, .timeout = 100)
 {
     struct qn_delegate_server s;
-    uint64_t result;
+    uint64_t result = 0;
     make(&world, &qn_words_shared, 42, NULL);
     make_object(&world, "mp_server", (struct qn_delegate_opts){.clients = 41},
                 operate);
