@@ -140,7 +140,9 @@ static void *work(void *arg)
     (void)pthread_barrier_wait(&w->r->start);
     if (w->rc == QN_OK) {
         operate_until_stop(w);
-        s->type->stats(s, &w->client, &w->stats);
+        if (s->type->stats != NULL) {
+            s->type->stats(s, &w->client, &w->stats);
+        }
         s->type->leave(s, &w->client);
     }
     return NULL;

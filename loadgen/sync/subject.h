@@ -105,6 +105,7 @@ struct qn_subject_type {
     void (*leave)(struct qn_subject *s, struct qn_subject_client *c);
     uint64_t (*operate)(struct qn_subject *s, struct qn_subject_client *c,
                         enum qn_subject_op op, uint64_t value);
+    /** NULL: nothing is counted. */
     void (*stats)(struct qn_subject *s, struct qn_subject_client *c,
                   struct qn_subject_stats *out);
     /* Of those with servers; else NULL. `served` says which have one. */

@@ -146,23 +146,13 @@ static uint64_t operate(struct qn_subject *s, struct qn_subject_client *c,
                                                     : QN_SUBJECT_NOTHING;
 }
 
-/* Collections count nothing. */
-static void stats(struct qn_subject *s, struct qn_subject_client *c,
-                  struct qn_subject_stats *out)
-{
-    (void)s;
-    (void)c;
-    *out = (struct qn_subject_stats){.batches = 0};
-}
-
 const struct qn_subject_type qn_subject_queue = {.family = "queue",
                                                  .kind = QN_SUBJECT_QUEUE,
                                                  .name = queue_name,
                                                  .create = create,
                                                  .join = join,
                                                  .leave = leave,
-                                                 .operate = operate,
-                                                 .stats = stats};
+                                                 .operate = operate};
 
 const struct qn_subject_type qn_subject_stack = {.family = "stack",
                                                  .kind = QN_SUBJECT_STACK,
@@ -170,5 +160,4 @@ const struct qn_subject_type qn_subject_stack = {.family = "stack",
                                                  .create = create,
                                                  .join = join,
                                                  .leave = leave,
-                                                 .operate = operate,
-                                                 .stats = stats};
+                                                 .operate = operate};

@@ -63,19 +63,10 @@ static uint64_t operate(struct qn_subject *s, struct qn_subject_client *c,
     return was;
 }
 
-static void stats(struct qn_subject *s, struct qn_subject_client *c,
-                  struct qn_subject_stats *out)
-{
-    (void)s;
-    (void)c;
-    *out = (struct qn_subject_stats){.batches = 0};
-}
-
 const struct qn_subject_type qn_subject_counter = {.family = "counter",
                                                    .kind = QN_SUBJECT_COUNTER,
                                                    .name = name,
                                                    .create = create,
                                                    .join = join,
                                                    .leave = leave,
-                                                   .operate = operate,
-                                                   .stats = stats};
+                                                   .operate = operate};

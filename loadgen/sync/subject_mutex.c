@@ -78,19 +78,10 @@ static uint64_t operate(struct qn_subject *s, struct qn_subject_client *c,
     return result;
 }
 
-static void stats(struct qn_subject *s, struct qn_subject_client *c,
-                  struct qn_subject_stats *out)
-{
-    (void)s;
-    (void)c;
-    *out = (struct qn_subject_stats){.batches = 0};
-}
-
 #define MUTEX(of)                                                              \
     {                                                                          \
         .family = "mutex", .kind = (of), .name = name, .create = create,       \
         .destroy = destroy, .join = join, .leave = leave, .operate = operate,  \
-        .stats = stats                                                         \
     }
 
 const struct qn_subject_type qn_subject_mutex_count = MUTEX(QN_SUBJECT_COUNTER);

@@ -36,19 +36,10 @@ static uint64_t operate(struct qn_subject *s, struct qn_subject_client *c,
     return qn_fetch_add(count, 1, QN_SEQ_CST);
 }
 
-static void stats(struct qn_subject *s, struct qn_subject_client *c,
-                  struct qn_subject_stats *out)
-{
-    (void)s;
-    (void)c;
-    *out = (struct qn_subject_stats){.batches = 0};
-}
-
 const struct qn_subject_type qn_subject_plain = {.family = "plain",
                                                  .kind = QN_SUBJECT_COUNTER,
                                                  .name = name,
                                                  .create = create,
                                                  .join = join,
                                                  .leave = leave,
-                                                 .operate = operate,
-                                                 .stats = stats};
+                                                 .operate = operate};

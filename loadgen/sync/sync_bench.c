@@ -17,10 +17,11 @@
 #include "loadgen/cli/quoin.h"
 #include "loadgen/sync/sync_table.h"
 
-#define ROWS_MAX  64u
-#define PROBE_MS  10u /* of the yardstick, alone, in front of all */
-#define LATENCIES 4u  /* one round of this number is a latency's, at least one \
-                       */
+#define ROWS_MAX 64u
+#define PROBE_MS 10u /* of the yardstick, alone, in front of all */
+#define LATENCIES                                                              \
+    4u /* one round of this number is a latency's, at least one                \
+        */
 
 struct bench {
     /* options */

@@ -44,6 +44,27 @@ static void collects(struct world *w, struct qn_delegate_client *c,
     cr_assert_eq(qn_delegate_collect(&w->d, c, &result), QN_ENOENT);
 }
 
+/* One client and one server of an object. */
+struct pair {
+    struct world w;
+    struct qn_delegate_client c;
+    struct qn_delegate_server s;
+};
+
+static void pair_make(struct pair *p, const struct qn_server_opts *form)
+{
+    const struct qn_delegate_opts o = served(1, 1, form);
+    *p = (struct pair){.s = {0}};
+    world_make(&p->w, &o);
+    cr_assert_eq(qn_delegate_join(&p->w.d, &p->c, NULL), QN_OK);
+}
+
+static void pair_free(struct pair *p)
+{
+    qn_delegate_leave(&p->w.d, &p->c);
+    world_free(&p->w);
+}
+
 Test(server, results_come_in_the_order_of_submission)
 {
     for (uint32_t f = 0; f < QN_ARRAY_COUNT(forms); f++) {
@@ -68,62 +89,47 @@ Test(server, results_come_in_the_order_of_submission)
 
 Test(server, more_than_eight_on_their_way_are_refused)
 {
-    struct world w;
-    struct qn_delegate_client c;
-    struct qn_delegate_server s = {0};
-    const struct qn_delegate_opts o = served(1, 1, &forms[0]);
-    world_make(&w, &o);
-    cr_assert_eq(qn_delegate_join(&w.d, &c, NULL), QN_OK);
-    submits(&w, &c, QN_SERVER_OPEN);
-    cr_assert_eq(qn_delegate_submit(&w.d, &c, ADD, 1), QN_EAGAIN);
-    cr_assert_eq(qn_delegate_poll(&w.d, &s), (int)QN_SERVER_OPEN);
-    collects(&w, &c, 0, QN_SERVER_OPEN);
-    qn_delegate_leave(&w.d, &c);
-    world_free(&w);
+    struct pair p;
+    pair_make(&p, &forms[0]);
+    submits(&p.w, &p.c, QN_SERVER_OPEN);
+    cr_assert_eq(qn_delegate_submit(&p.w.d, &p.c, ADD, 1), QN_EAGAIN);
+    cr_assert_eq(qn_delegate_poll(&p.w.d, &p.s), (int)QN_SERVER_OPEN);
+    collects(&p.w, &p.c, 0, QN_SERVER_OPEN);
+    pair_free(&p);
 }
 
 /* The results of a client come in the order in which it has asked. */
 Test(server, a_call_is_refused_while_requests_are_on_their_way)
 {
-    struct world w;
-    struct qn_delegate_client c;
-    struct qn_delegate_server s = {0};
+    struct pair p;
     uint64_t result;
-    const struct qn_delegate_opts o = served(1, 1, &forms[0]);
-    world_make(&w, &o);
-    cr_assert_eq(qn_delegate_join(&w.d, &c, NULL), QN_OK);
-    submits(&w, &c, 2);
-    cr_assert_eq(qn_delegate(&w.d, &c, ADD, 1, &result), QN_EBUSY);
-    cr_assert_eq(qn_delegate_poll(&w.d, &s), 2);
-    cr_assert_eq(qn_delegate_collect(&w.d, &c, &result), QN_OK);
-    cr_assert_eq(qn_delegate(&w.d, &c, ADD, 1, &result), QN_EBUSY);
-    collects(&w, &c, 1, 1);
-    cr_assert_eq(qn_delegate_stats_of(&w.d, &c).operations, 2);
-    qn_delegate_leave(&w.d, &c);
-    world_free(&w);
+    pair_make(&p, &forms[0]);
+    submits(&p.w, &p.c, 2);
+    cr_assert_eq(qn_delegate(&p.w.d, &p.c, ADD, 1, &result), QN_EBUSY);
+    cr_assert_eq(qn_delegate_poll(&p.w.d, &p.s), 2);
+    cr_assert_eq(qn_delegate_collect(&p.w.d, &p.c, &result), QN_OK);
+    cr_assert_eq(qn_delegate(&p.w.d, &p.c, ADD, 1, &result), QN_EBUSY);
+    collects(&p.w, &p.c, 1, 1);
+    cr_assert_eq(qn_delegate_stats_of(&p.w.d, &p.c).operations, 2);
+    pair_free(&p);
 }
 
 /* All entries in turn, with none of them ever the only one on its way. */
 Test(server, entries_are_used_again_while_others_are_on_their_way)
 {
-    struct world w;
-    struct qn_delegate_client c;
-    struct qn_delegate_server s = {0};
+    struct pair p;
     uint64_t result;
-    const struct qn_delegate_opts o = served(1, 1, &forms[1]);
-    world_make(&w, &o);
-    cr_assert_eq(qn_delegate_join(&w.d, &c, NULL), QN_OK);
-    submits(&w, &c, 3);
+    pair_make(&p, &forms[1]);
+    submits(&p.w, &p.c, 3);
     for (uint64_t i = 0; i < 100; i++) {
-        cr_assert_geq(qn_delegate_poll(&w.d, &s), 0);
-        cr_assert_eq(qn_delegate_collect(&w.d, &c, &result), QN_OK);
+        cr_assert_geq(qn_delegate_poll(&p.w.d, &p.s), 0);
+        cr_assert_eq(qn_delegate_collect(&p.w.d, &p.c, &result), QN_OK);
         cr_assert_eq(result, i);
-        submits(&w, &c, 1);
+        submits(&p.w, &p.c, 1);
     }
-    cr_assert_eq(qn_delegate_poll(&w.d, &s), 1);
-    collects(&w, &c, 100, 3);
-    qn_delegate_leave(&w.d, &c);
-    world_free(&w);
+    cr_assert_eq(qn_delegate_poll(&p.w.d, &p.s), 1);
+    collects(&p.w, &p.c, 100, 3);
+    pair_free(&p);
 }
 
 Test(server, a_second_one_is_refused_until_the_first_has_left)

@@ -163,8 +163,8 @@ static bool orderable(enum object o, const struct qn_object_record *r, size_t n,
 
 /* ---- random histories ---------------------------------------------------- */
 
-/* A valid sequence, in which operations overlap. Puts are as frequent as takes,
- * so many of these find nothing. */
+/* A valid sequence, in which operations overlap. There are as many puts as
+ * takes, so a large share of the takes find nothing. */
 static void make(uint64_t *seed, enum object o, struct qn_object_record *r,
                  size_t n)
 {
