@@ -60,11 +60,14 @@ static int pair(struct qn_value_spans *s, const struct mention *m, size_t n,
                 QN_TIME_NEVER, m[i].at,      m[i].at};
             continue;
         }
-        struct qn_value_span *of = &s->span[QN_MAX(s->count, 1u) - 1];
         if (!again) {
             *out = (struct qn_object_verdict){QN_OBJECT_PHANTOM,
                                               {m[i].at, m[i].at}};
-        } else if (of->take != of->put) {
+            continue;
+        }
+        /* Its first mention was the put: anything else has ended this. */
+        struct qn_value_span *of = &s->span[s->count - 1];
+        if (of->take != of->put) {
             *out = (struct qn_object_verdict){QN_OBJECT_TWICE,
                                               {of->take, m[i].at}};
         } else if (r->responded < of->put_invoked) {
@@ -90,7 +93,7 @@ int qn_value_spans_init(struct qn_value_spans *s,
         return QN_EINVAL;
     }
     struct mention *m = malloc((n + 1) * sizeof *m);
-    s->span = malloc((n + 1) * sizeof *s->span);
+    s->span = calloc(n + 1, sizeof *s->span);
     int rc = m != NULL && s->span != NULL ? QN_OK : QN_ENOMEM;
     rc = rc == QN_OK ? list_mentions(m, &mentions, r, n) : rc;
     if (rc == QN_OK) {
