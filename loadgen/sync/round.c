@@ -136,14 +136,14 @@ static void *work(void *arg)
     struct worker *w = arg;
     struct qn_subject *s = w->r->s;
     pin(w->r->o, w->index);
-    w->rc = s->type->join(s, &w->client);
+    w->rc = qn_subject_join(s, &w->client);
     (void)pthread_barrier_wait(&w->r->start);
     if (w->rc == QN_OK) {
         operate_until_stop(w);
         if (s->type->stats != NULL) {
             s->type->stats(s, &w->client, &w->stats);
         }
-        s->type->leave(s, &w->client);
+        qn_subject_leave(s, &w->client);
     }
     return NULL;
 }
@@ -178,7 +178,7 @@ static bool nothing_lost(struct shared *r, const struct qn_sync_round *out)
     struct qn_subject *s = r->s;
     struct qn_subject_client *c = &r->worker[0].client;
     uint64_t sum = 0;
-    if (s->type->join(s, c) != QN_OK) {
+    if (qn_subject_join(s, c) != QN_OK) {
         return false; /* a place was lost */
     }
     uint64_t value;
@@ -193,7 +193,7 @@ static bool nothing_lost(struct shared *r, const struct qn_sync_round *out)
             sum += r->worker[i].put_sum - r->worker[i].take_sum;
         }
     }
-    s->type->leave(s, c);
+    qn_subject_leave(s, c);
     return sum == 0;
 }
 

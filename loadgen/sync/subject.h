@@ -23,6 +23,7 @@
 
 #include "core/base/atomic.h"
 #include "core/sync/delegate/delegate.h"
+#include "loadgen/sync/ports.h"
 
 enum qn_subject_kind {
     QN_SUBJECT_COUNTER,
@@ -58,6 +59,8 @@ struct qn_subject_opts {
         change_every; /* `auto`: operations until it changes; 0: its rule */
     bool
         tries; /* a lock is tried first, and then waited for until a deadline */
+    bool split; /* queues of words have room of their own; those that a shared
+                   device has no room for get a split one all the same */
     uint32_t sleep_every; /* one addition of this number sleeps in exclusion; 0:
                              none */
 };
@@ -84,14 +87,16 @@ struct qn_subject {
     const char *name; /* within the family */
     struct qn_subject_opts o;
     struct qn_subject_data data;
-    void *memory;  /* owned; of the lock, delegate or object */
-    void *handle;  /* owned; of this process */
-    qn_a32 joined; /* clients, ever */
+    void *memory;           /* owned; of the lock, delegate or object */
+    void *handle;           /* owned; of this process */
+    qn_a32 joined;          /* clients, ever */
+    struct qn_ports *ports; /* owned; NULL: it sends no words */
 };
 
 /** Room for any client. */
 struct qn_subject_client {
     alignas(QN_CACHELINE) uint8_t room[4096];
+    struct qn_sync_port *port; /* its own; NULL: none */
 };
 
 /** A family of subjects: those that one adapter makes. */
@@ -99,8 +104,11 @@ struct qn_subject_type {
     const char *family;
     enum qn_subject_kind kind;
     const char *(*name)(uint32_t i); /* of the i-th; NULL past the last */
+    /** Does a client need a port? NULL: none does. */
+    bool (*words)(const struct qn_subject *s);
     int (*create)(struct qn_subject *s);
     void (*destroy)(struct qn_subject *s);
+    /** By qn_subject_join and _leave, which see to its port. */
     int (*join)(struct qn_subject *s, struct qn_subject_client *c);
     void (*leave)(struct qn_subject *s, struct qn_subject_client *c);
     uint64_t (*operate)(struct qn_subject *s, struct qn_subject_client *c,
@@ -136,12 +144,24 @@ int qn_subject_create(struct qn_subject **s, const struct qn_subject_name *n,
 /** All clients have left, and no server serves. Accepts NULL. */
 void qn_subject_destroy(struct qn_subject *s);
 
+/** Become a client, with a port if the subject needs one. @return QN_OK;
+ *  QN_EAGAIN: all places are taken; errors of the join of its type. */
+int qn_subject_join(struct qn_subject *s, struct qn_subject_client *c);
+void qn_subject_leave(struct qn_subject *s, struct qn_subject_client *c);
+
 /** What an addition does to the plain memory, in exclusion. @return what the
  *  count was. */
 uint64_t qn_subject_work(struct qn_subject *s);
 
 /** Zeroed memory of whole lines; NULL: none. To be freed. */
 void *qn_subject_memory(size_t bytes);
+
+/** All backends of delegates. @return the i-th; NULL: past the last. */
+const struct qn_delegate_type *qn_subject_backend(uint32_t i);
+
+/** Does it send words, itself or by the lock that it takes? */
+bool qn_subject_backend_words(const struct qn_subject *s,
+                              const struct qn_delegate_type *type);
 
 /** Options of a delegate, of the subject or a part of it. */
 struct qn_delegate_opts qn_subject_delegate(

@@ -6,12 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/sync/object/collection.h"
+#include "core/wait/park.h"
 #include "loadgen/sync/subject.h"
 
 #define NAMES_MAX 32u
 #define NAME_MAX  32u
+#define ENDS      2u /* at most */
 
 static_assert(sizeof(struct qn_collection_client) <=
                   sizeof(struct qn_subject_client),
@@ -38,7 +41,7 @@ static bool kind_at(enum qn_collection_order order, uint32_t i, struct kind *k)
         }
         uint32_t over = 0;
         do {
-            k->over = k->type->delegates ? qn_delegate_types[over++] : NULL;
+            k->over = k->type->delegates ? qn_subject_backend(over++) : NULL;
             if (k->type->delegates && k->over == NULL) {
                 break;
             }
@@ -97,6 +100,8 @@ static int create(struct qn_subject *s)
     struct qn_delegate_opts d = {.type = NULL};
     if (h->kind.over != NULL) {
         d = qn_subject_delegate(s, h->kind.over);
+        /* Two servers use the data of a queue with two ends. */
+        d.server.only_server_uses_data &= h->kind.type->delegates == 1;
     }
     const struct qn_collection_opts o = {
         .type = h->kind.type,
@@ -117,13 +122,20 @@ static int create(struct qn_subject *s)
     return rc == QN_OK ? qn_collection_open(&h->q, s->memory) : rc;
 }
 
+/* With grouped replies each domain has places of its own. */
 static int join(struct qn_subject *s, struct qn_subject_client *c)
 {
     struct opened *h = s->handle;
     const bool has = h->kind.over == NULL || h->kind.over->domains;
-    const struct qn_collection_join_opts o = {.domain =
-                                                  qn_subject_domain(s, has)};
-    return qn_collection_join(&h->q, (struct qn_collection_client *)c, &o);
+    const uint32_t first = qn_subject_domain(s, has);
+    const uint32_t n = has ? QN_MAX(s->o.domains, 1u) : 1;
+    int rc = QN_EAGAIN;
+    for (uint32_t i = 0; i < n && rc == QN_EAGAIN; i++) {
+        const struct qn_collection_join_opts o = {.domain = (first + i) % n,
+                                                  .port = c->port};
+        rc = qn_collection_join(&h->q, (struct qn_collection_client *)c, &o);
+    }
+    return rc;
 }
 
 static void leave(struct qn_subject *s, struct qn_subject_client *c)
@@ -146,18 +158,98 @@ static uint64_t operate(struct qn_subject *s, struct qn_subject_client *c,
                                                     : QN_SUBJECT_NOTHING;
 }
 
-const struct qn_subject_type qn_subject_queue = {.family = "queue",
-                                                 .kind = QN_SUBJECT_QUEUE,
-                                                 .name = queue_name,
-                                                 .create = create,
-                                                 .join = join,
-                                                 .leave = leave,
-                                                 .operate = operate};
+static bool words(const struct qn_subject *s)
+{
+    struct kind k;
+    find_kind(s, &k);
+    return k.over != NULL && qn_subject_backend_words(s, k.over);
+}
 
-const struct qn_subject_type qn_subject_stack = {.family = "stack",
-                                                 .kind = QN_SUBJECT_STACK,
-                                                 .name = stack_name,
-                                                 .create = create,
-                                                 .join = join,
-                                                 .leave = leave,
-                                                 .operate = operate};
+/* ---- servers ---- */
+
+static bool served(const struct qn_subject *s)
+{
+    const struct opened *h = s->handle;
+    return h->kind.over != NULL && h->kind.over->server != NULL;
+}
+
+/* Both ends by turns, or that which no other thread serves, until neither is
+ * left. @return QN_OK; QN_EBUSY: there was none. */
+static int serve_ends(struct qn_subject *s,
+                      struct qn_delegate_server server[ENDS])
+{
+    const struct opened *h = s->handle;
+    int rc[ENDS] = {0};
+    bool any = false;
+    while (rc[0] >= 0 || rc[1] >= 0) {
+        int ran = 0;
+        for (uint32_t i = 0; i < ENDS; i++) {
+            const struct qn_delegate *d = qn_collection_delegate_at(&h->q, i);
+            if (rc[i] >= 0) {
+                rc[i] = d != NULL ? qn_delegate_poll(d, &server[i]) : QN_EBUSY;
+                ran += QN_MAX(rc[i], 0);
+                any |= rc[i] >= 0;
+            }
+        }
+        if (ran == 0) {
+            qn_park_yield();
+        }
+    }
+    return any ? QN_OK : QN_EBUSY;
+}
+
+static int serve(struct qn_subject *s)
+{
+    const struct opened *h = s->handle;
+    struct qn_delegate_server server[ENDS] = {{.domain = 0}};
+    const bool domains = h->kind.over->domains;
+    for (uint32_t i = 0; i < ENDS; i++) {
+        server[i].domain = qn_subject_domain(s, domains);
+        server[i].port = s->ports != NULL ? qn_ports_take(s->ports) : NULL;
+    }
+    const int rc = serve_ends(s, server);
+    for (uint32_t i = 0; i < ENDS; i++) {
+        if (server[i].port != NULL) {
+            qn_ports_give(s->ports, server[i].port);
+        }
+    }
+    return rc;
+}
+
+static void stop(struct qn_subject *s)
+{
+    const struct opened *h = s->handle;
+    const struct qn_delegate *d;
+    for (uint32_t i = 0;
+         i < ENDS && (d = qn_collection_delegate_at(&h->q, i)) != NULL; i++) {
+        (void)qn_delegate_stop(d);
+    }
+}
+
+const struct qn_subject_type qn_subject_queue = {
+    .family = "queue",
+    .kind = QN_SUBJECT_QUEUE,
+    .name = queue_name,
+    .words = words,
+    .create = create,
+    .join = join,
+    .leave = leave,
+    .operate = operate,
+    .served = served,
+    .serve = serve,
+    .stop = stop,
+};
+
+const struct qn_subject_type qn_subject_stack = {
+    .family = "stack",
+    .kind = QN_SUBJECT_STACK,
+    .name = stack_name,
+    .words = words,
+    .create = create,
+    .join = join,
+    .leave = leave,
+    .operate = operate,
+    .served = served,
+    .serve = serve,
+    .stop = stop,
+};

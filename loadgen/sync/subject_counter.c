@@ -1,4 +1,5 @@
-/* The library's counter: by fetch-and-add, and over each backend. */
+/* The library's counter: by fetch-and-add, and over each backend without a
+ * server. */
 #include <assert.h>
 
 #include "core/base/err.h"
@@ -11,9 +12,22 @@ static_assert(sizeof(struct qn_counter_client) <=
 
 static const char *name(uint32_t i)
 {
-    return i == 0                             ? "fetch_add"
-           : qn_delegate_types[i - 1] != NULL ? qn_delegate_types[i - 1]->name
-                                              : NULL;
+    const struct qn_delegate_type *type;
+    if (i == 0) {
+        return "fetch_add";
+    }
+    for (uint32_t n = 0; (type = qn_subject_backend(n)) != NULL; n++) {
+        if (type->server == NULL && --i == 0) {
+            return type->name;
+        }
+    }
+    return NULL;
+}
+
+static bool words(const struct qn_subject *s)
+{
+    const struct qn_delegate_type *over = qn_delegate_find(s->name);
+    return over != NULL && qn_subject_backend_words(s, over);
 }
 
 static int create(struct qn_subject *s)
@@ -42,7 +56,8 @@ static int join(struct qn_subject *s, struct qn_subject_client *c)
 {
     const struct qn_delegate_type *over = qn_delegate_find(s->name);
     const struct qn_delegate_join_opts o = {
-        .domain = qn_subject_domain(s, over != NULL && over->domains)};
+        .domain = qn_subject_domain(s, over != NULL && over->domains),
+        .port = c->port};
     return qn_counter_join(s->handle, (struct qn_counter_client *)c, &o);
 }
 
@@ -66,6 +81,7 @@ static uint64_t operate(struct qn_subject *s, struct qn_subject_client *c,
 const struct qn_subject_type qn_subject_counter = {.family = "counter",
                                                    .kind = QN_SUBJECT_COUNTER,
                                                    .name = name,
+                                                   .words = words,
                                                    .create = create,
                                                    .join = join,
                                                    .leave = leave,

@@ -1,6 +1,5 @@
 /*
- * Delegation: a counter of plain memory by each backend, those with a server
- * last.
+ * Delegation: a counter of plain memory by each backend.
  */
 #include <assert.h>
 
@@ -23,13 +22,13 @@ static uint64_t run(void *ctx, uint32_t op, uint64_t arg)
 
 static const char *name(uint32_t i)
 {
-    uint32_t alone = 0;
-    while (qn_delegate_types[alone] != NULL) {
-        alone++;
-    }
-    const struct qn_delegate_type *type =
-        i < alone ? qn_delegate_types[i] : qn_delegate_served_types[i - alone];
+    const struct qn_delegate_type *type = qn_subject_backend(i);
     return type != NULL ? type->name : NULL;
+}
+
+static bool words(const struct qn_subject *s)
+{
+    return qn_subject_backend_words(s, qn_delegate_find(s->name));
 }
 
 static bool served(const struct qn_subject *s)
@@ -41,7 +40,14 @@ static int serve(struct qn_subject *s)
 {
     struct qn_delegate_server server = {
         .domain = qn_subject_domain(s, qn_delegate_find(s->name)->domains)};
-    return qn_delegate_serve(s->handle, &server);
+    if (s->ports != NULL) {
+        server.port = qn_ports_take(s->ports);
+    }
+    const int rc = qn_delegate_serve(s->handle, &server);
+    if (server.port != NULL) {
+        qn_ports_give(s->ports, server.port);
+    }
+    return rc;
 }
 
 static void stop(struct qn_subject *s)
@@ -74,7 +80,8 @@ static int join(struct qn_subject *s, struct qn_subject_client *c)
     const uint32_t n = domains ? QN_MAX(s->o.domains, 1u) : 1;
     int rc = QN_EAGAIN;
     for (uint32_t i = 0; i < n && rc == QN_EAGAIN; i++) {
-        const struct qn_delegate_join_opts o = {.domain = (first + i) % n};
+        const struct qn_delegate_join_opts o = {.domain = (first + i) % n,
+                                                .port = c->port};
         rc = qn_delegate_join(s->handle, (struct qn_delegate_client *)c, &o);
     }
     return rc;
@@ -115,6 +122,7 @@ const struct qn_subject_type qn_subject_delegation = {.family = "delegate",
                                                       .kind =
                                                           QN_SUBJECT_COUNTER,
                                                       .name = name,
+                                                      .words = words,
                                                       .create = create,
                                                       .join = join,
                                                       .leave = leave,

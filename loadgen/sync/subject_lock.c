@@ -13,8 +13,12 @@ static_assert(sizeof(struct qn_lock_client) <= sizeof(struct qn_subject_client),
 static const char *name(uint32_t i)
 {
     const struct qn_lock_type *type = qn_lock_types[i];
-    /* Those over words are last: they need a device. */
-    return type != NULL && !type->words ? type->name : NULL;
+    return type != NULL ? type->name : NULL;
+}
+
+static bool words(const struct qn_subject *s)
+{
+    return qn_lock_find(s->name)->words;
 }
 
 static int create(struct qn_subject *s)
@@ -31,7 +35,7 @@ static int create(struct qn_subject *s)
 
 static int join(struct qn_subject *s, struct qn_subject_client *c)
 {
-    return qn_lock_join(qn_lock_find(s->name), s->memory, NULL,
+    return qn_lock_join(qn_lock_find(s->name), s->memory, c->port,
                         (struct qn_lock_client *)c);
 }
 
@@ -77,6 +81,7 @@ static void stats(struct qn_subject *s, struct qn_subject_client *c,
 const struct qn_subject_type qn_subject_lock = {.family = "lock",
                                                 .kind = QN_SUBJECT_COUNTER,
                                                 .name = name,
+                                                .words = words,
                                                 .create = create,
                                                 .join = join,
                                                 .leave = leave,

@@ -73,11 +73,10 @@ static uint32_t one_of(uint64_t *seed, const uint32_t *values, uint32_t n)
 static const struct qn_lock_type *draw_lock(uint64_t *seed)
 {
     uint32_t n = 0;
-    while (qn_lock_types[n] != NULL && !qn_lock_types[n]->words) {
+    while (qn_lock_types[n] != NULL) {
         n++;
     }
-    const uint32_t i = (uint32_t)qn_random_below(seed, (uint64_t)n + 1);
-    return i < n ? qn_lock_types[i] : NULL;
+    return qn_lock_types[qn_random_below(seed, (uint64_t)n + 1)]; /* or NULL */
 }
 
 static struct drawn draw(const struct stress_plan *p)
@@ -97,6 +96,7 @@ static struct drawn draw(const struct stress_plan *p)
                                    .domains = ONE_OF(&seed, 1, 2, 3),
                                    .tries = ONE_OF(&seed, 0, 1),
                                    .change_every = ONE_OF(&seed, 10, 10, 0),
+                                   .split = ONE_OF(&seed, 0, 1),
                                    .sleep_every = ONE_OF(&seed, 0, 20, 200)};
     if (d.leave_every != 0 && qn_random_below(&seed, 3) == 0) {
         d.o.clients = (d.threads + 1) / 2; /* the others wait for a place */
@@ -145,7 +145,7 @@ static void enter(struct worker *w, enum state state)
 static void join(struct worker *w)
 {
     enter(w, JOINS);
-    while ((w->rc = w->r->s->type->join(w->r->s, &w->client)) == QN_EAGAIN) {
+    while ((w->rc = qn_subject_join(w->r->s, &w->client)) == QN_EAGAIN) {
         (void)sched_yield();
     }
     enter(w, OPERATES);
@@ -154,7 +154,7 @@ static void join(struct worker *w)
 static void leave(struct worker *w)
 {
     enter(w, LEAVES);
-    w->r->s->type->leave(w->r->s, &w->client);
+    qn_subject_leave(w->r->s, &w->client);
 }
 
 static enum qn_subject_op choose(struct worker *w)
@@ -352,7 +352,7 @@ static const char *check_history(struct run *r)
     struct qn_subject_client *c = &r->worker[0].client;
     uint64_t left = 0;
     size_t n = 0;
-    int rc = all != NULL ? s->type->join(s, c) : QN_ENOMEM;
+    int rc = all != NULL ? qn_subject_join(s, c) : QN_ENOMEM;
     if (rc != QN_OK) {
         free(all);
         return qn_strerror(rc);
@@ -365,7 +365,7 @@ static const char *check_history(struct run *r)
     }
     const size_t drained =
         kind == QN_SUBJECT_COUNTER ? 0 : drain(r, c, all + n, room - n);
-    s->type->leave(s, c);
+    qn_subject_leave(s, c);
     n += drained;
     rc = kind == QN_SUBJECT_COUNTER ? qn_counter_history_check(all, n, 0, &v)
          : kind == QN_SUBJECT_QUEUE ? qn_queue_history_check(all, n, &v)
@@ -401,7 +401,7 @@ static const char *check_places(struct run *r)
     struct qn_subject *s = r->s;
     const char *wrong = NULL;
     uint32_t n = 0;
-    while (n < CLIENTS_MAX && s->type->join(s, &c[n]) == QN_OK) {
+    while (n < CLIENTS_MAX && qn_subject_join(s, &c[n]) == QN_OK) {
         n++;
     }
     if (n < s->o.clients) {
@@ -418,7 +418,7 @@ static const char *check_places(struct run *r)
         }
     }
     for (uint32_t i = 0; i < n; i++) {
-        s->type->leave(s, &c[i]);
+        qn_subject_leave(s, &c[i]);
     }
     return wrong;
 }
