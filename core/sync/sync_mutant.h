@@ -15,8 +15,10 @@
                  "printed")                                                    \
     X(ONE_NODE, "a thread has one node of HybComb for all objects")            \
     X(WEAK_OPENING, "a node is open before its owner is visible")              \
+    X(FORGET_LATE, "a stop of MP-Server forgets a request that is on its way") \
     X(FENCE, "none: HybComb with a release fence in front of `done` that "     \
-             "covers the opening too")
+             "covers the opening too")                                         \
+    X(EXCHANGE, "none: HybComb that registers by exchange at once")
 
 enum qn_sync_mutant {
     QN_SYNC_MUTANT_NONE,

@@ -180,15 +180,18 @@ static bool enter(const struct qn_backend *b, struct qn_backend_client *c,
 {
     struct head *h = head_of(b);
     for (uint32_t failed = 0; failed < CAS_MOST; failed++) {
-        /* acquire -> the compare-and-swap or exchange of the one that has
-         * registered it. */
-        call->before = qn_load(&h->last, QN_ACQUIRE);
+        /* relaxed: any node will do, also one that was last before. If it is
+         * open its owner opened it; if not the compare-and-swap decides. */
+        call->before = qn_load(&h->last, QN_RELAXED);
         struct node *last = &nodes_of(h)[call->before];
         /* acquire -> open_node. */
         if (qn_fetch_add(&last->n, 1, QN_ACQUIRE) < b->o.batch) {
             /* relaxed: visible by the fetch_add. */
             *result = request(c, qn_load(&last->owner, QN_RELAXED), call);
             return true;
+        }
+        if (QN_SYNC_MUTANT(EXCHANGE)) {
+            break;
         }
         c->stats.cas++;
         /* release -> the loads of `last`; acquire -> the exchange of

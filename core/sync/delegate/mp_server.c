@@ -25,6 +25,7 @@
 #include "core/sync/delegate/backends.h"
 #include "core/sync/delegate/seat_internal.h"
 #include "core/sync/port.h"
+#include "core/sync/sync_mutant.h"
 #include "core/wait/park.h"
 #include "core/words/attachment.h"
 
@@ -116,8 +117,8 @@ static uint64_t open_seat(const struct qn_backend *b,
     for (;;) {
         /* acquire -> mp_begin: the seat that was taken before. */
         const uint32_t turn = qn_load(&h->turn, QN_ACQUIRE);
-        /* acquire -> the server's numbers of requests begin anew. */
-        const uint64_t seat = qn_load(&h->seat.word, QN_ACQUIRE);
+        /* relaxed: announce looks again behind its line. */
+        const uint64_t seat = qn_load(&h->seat.word, QN_RELAXED);
         if (is_open(seat)) {
             return seat;
         }
@@ -280,7 +281,7 @@ static void mp_end(const struct qn_backend *b, struct qn_delegate_server *s)
     /* seq_cst: then the lines. Its own, so that it is in front of them. */
     qn_fetch_or(&head_of(b)->seat.word, QN_SEAT_STOP, QN_SEQ_CST);
     for (uint32_t i = 0; i < b->o.clients; i++) {
-        while (!is_settled(b, s, i)) {
+        while (!is_settled(b, s, i) && !QN_SYNC_MUTANT(FORGET_LATE)) {
             const uint32_t served = mp_scan(b, s);
             s->stats.served += served;
             if (served == 0) {

@@ -49,16 +49,30 @@ CLEAN(hyb_comb_with_a_batch_of_1, .node = {"cc", "cc"}, .batch = 1,
 CLEAN(hyb_comb_for_two_objects, .node = {"cd", "dc"}, .deviations = 2)
 CLEAN(mp_server_of_a_client, .node = {"ss", "ccxcx"}, .delegate = "mp_server",
       .deviations = 2)
+CLEAN(mp_server_that_moves, .node = {"pyxpyl", "S", "cX"},
+      .delegate = "mp_server", .deviations = 2)
 
-/* With a release fence in front of `done` the opening needs no order. */
-Test(words_sync_explore, hyb_comb_with_a_fence, .timeout = 300)
+/* Other forms than the product's are clean, too. */
+static void form_is_clean(enum qn_sync_mutant form)
 {
-    qn_sync_mutant = QN_SYNC_MUTANT_FENCE;
+    qn_sync_mutant = form;
     must_be_clean(&(const struct words_program){.node = {"cc", "cc", "c"},
                                                 .deviations = 2});
     must_be_clean(
         &(const struct words_program){.node = {"cc", "cc"}, .deviations = 3});
     qn_sync_mutant = QN_SYNC_MUTANT_NONE;
+}
+
+/* With a release fence in front of `done` the opening needs no order. */
+Test(words_sync_explore, hyb_comb_with_a_fence, .timeout = 300)
+{
+    form_is_clean(QN_SYNC_MUTANT_FENCE);
+}
+
+/* As behind CAS_MOST failures, which no bound here reaches. */
+Test(words_sync_explore, hyb_comb_that_exchanges, .timeout = 300)
+{
+    form_is_clean(QN_SYNC_MUTANT_EXCHANGE);
 }
 
 /* ---- defects ---- */
@@ -70,6 +84,8 @@ static const struct {
     {QN_SYNC_MUTANT_NO_OBJECT, {.node = {"n", "b", "a"}, .deviations = 2}},
     {QN_SYNC_MUTANT_ONE_NODE, {.node = {"cd", "dc", "c"}, .deviations = 3}},
     {QN_SYNC_MUTANT_WEAK_OPENING, {.node = {"cc", "cc", "c"}, .deviations = 3}},
+    {QN_SYNC_MUTANT_FORGET_LATE,
+     {.node = {"pyxpyl", "S", "cX"}, .delegate = "mp_server", .deviations = 2}},
 };
 
 Test(words_sync_explore, each_defect_is_found, .timeout = 300)

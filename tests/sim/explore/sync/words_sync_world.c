@@ -11,6 +11,7 @@
 #include "core/sync/lock/lock_internal.h"
 #include "core/sync/port.h"
 #include "core/sync/sync_mutant.h"
+#include "core/wait/park.h"
 
 #define NODES 3u
 #define BOTH  2u
@@ -34,11 +35,12 @@ static struct {
     struct qn_lock_client lock[NODES][BOTH];
     struct qn_delegate object[BOTH];
     struct qn_delegate_client client[NODES][BOTH];
-    struct qn_delegate_server server;
+    struct qn_delegate_server server[NODES];
     uint64_t count[BOTH]; /* plain */
     uint32_t done[BOTH];
     bool inside[BOTH];
     qn_a32 look;
+    qn_a32 left; /* servers that have left */
     alignas(QN_CACHELINE) uint8_t locks[BOTH][MEMORY_BYTES];
     alignas(QN_CACHELINE) uint8_t objects[BOTH][MEMORY_BYTES];
     alignas(QN_CACHELINE) uint8_t nodes[MEMORY_BYTES]; /* qn_sync_one_node */
@@ -128,7 +130,7 @@ static void join(uint32_t i)
 {
     const struct qn_delegate_join_opts o = {.port = &w.port[i]};
     for (uint32_t k = 0; k < BOTH; k++) {
-        if (is_used(i, k == 0 ? "an" : "bn")) {
+        if (is_used(i, k == 0 ? "atn" : "bn")) {
             QN_ASSERT(qn_lock_join(&qn_lock_hyblock, w.locks[k], &w.port[i],
                                    &w.lock[i][k]) == QN_OK);
         }
@@ -153,8 +155,9 @@ static void setup(void *ctx)
     memset(w.count, 0, sizeof w.count);
     memset(w.done, 0, sizeof w.done);
     memset(w.inside, 0, sizeof w.inside);
-    w.server = (struct qn_delegate_server){0};
+    memset(w.server, 0, sizeof w.server);
     qn_store(&w.look, 0, QN_SEQ_CST);
+    qn_store(&w.left, 0, QN_SEQ_CST);
     attach(nodes);
     qn_sync_one_node = w.nodes;
     memset(w.nodes, 0, sizeof w.nodes);
@@ -163,6 +166,7 @@ static void setup(void *ctx)
         make_object(k);
     }
     for (uint32_t i = 0; i < nodes; i++) {
+        w.server[i].port = &w.port[i];
         join(i);
     }
 }
@@ -200,12 +204,63 @@ static void delegate(uint32_t node, uint32_t which)
     }
 }
 
+/* Wait until so many servers have left. relaxed: it orders nothing, so that
+ * what the delegate itself leaves out is seen. */
+static void await_left(uint32_t n)
+{
+    uint32_t left;
+    while ((left = qn_load(&w.left, QN_RELAXED)) < n) {
+        (void)qn_park_word(&w.left, left, QN_TIME_NEVER);
+    }
+}
+
+static void has_left(void)
+{
+    (void)qn_fetch_add(&w.left, 1, QN_RELAXED);
+    qn_unpark_word(&w.left);
+}
+
+static void serve(uint32_t node)
+{
+    int rc;
+    /* It may find that the one before serves, though that one has left. */
+    while ((rc = qn_delegate_serve(&w.object[0], &w.server[node])) ==
+           QN_EBUSY) {
+        qn_pause();
+    }
+    if (rc != QN_OK) {
+        qn_sim_fail("a server was refused");
+    }
+    has_left();
+}
+
+static void poll(uint32_t node)
+{
+    const int rc = qn_delegate_poll(&w.object[0], &w.server[node]);
+    if (rc < 0 && rc != QN_EGONE) {
+        qn_sim_fail("a server was refused");
+    }
+}
+
+static void stop(void)
+{
+    while (qn_delegate_stop(&w.object[0]) == QN_ENOENT) {
+        qn_pause();
+    }
+}
+
 static void do_one(uint32_t node, char operation)
 {
     switch (operation) {
     case 'a':
     case 'b':
         under_lock(node, operation == 'b');
+        break;
+    case 't':
+        if (qn_lock_try_acquire(&w.lock[node][0])) {
+            (void)count(0);
+            qn_lock_release(&w.lock[node][0]);
+        }
         break;
     case 'n':
         qn_lock_acquire(&w.lock[node][0]);
@@ -217,16 +272,28 @@ static void do_one(uint32_t node, char operation)
     case 'd':
         delegate(node, operation == 'd');
         break;
+    case 'S':
+        await_left(1);
+        serve(node);
+        break;
     case 's':
-        w.server.port = &w.port[node];
-        if (qn_delegate_serve(&w.object[0], &w.server) != QN_OK) {
-            qn_sim_fail("serve");
-        }
+        serve(node);
+        break;
+    case 'p':
+        poll(node);
+        break;
+    case 'l':
+        has_left();
+        break;
+    case 'y':
+        qn_pause();
+        break;
+    case 'X':
+        await_left(1);
+        stop();
         break;
     default:
-        while (qn_delegate_stop(&w.object[0]) == QN_ENOENT) {
-            qn_pause();
-        }
+        stop();
         break;
     }
 }

@@ -6,10 +6,14 @@
  * each does is a string of operations:
  *
  *     a b   acquire lock 0 (1), count, release
+ *     t     try to acquire lock 0; if that succeeds count, release
  *     n     acquire lock 0, and lock 1 inside of it
  *     c d   delegate to object 0 (1): count
- *     s     serve object 0 until it was stopped
- *     x     stop its server, again until there was one
+ *     s S   serve object 0 until it was stopped; S: once another has left
+ *     p     poll as the server of object 0: take its seat, serve, or leave
+ *     l     say that it has left
+ *     y     let the others run
+ *     x X   stop its server, once there is one; X: once another has left
  *
  * A fault: two in one section, a count that is lost or not ordered behind the
  * one before, a result that is given twice, a node that does not end.
