@@ -107,7 +107,8 @@ struct qn_collection_client {
             uint32_t pinned; /* what *pin is */
             uint32_t from;   /* where it looks for a free ring */
             uint32_t domain; /* + 1 */
-            bool empty;      /* its last take found nothing */
+            bool empty;      /* its last take found nothing, or it is new */
+            bool full;       /* its last put found no room, or it is new */
             struct qn_delegate_stats stats;
         } lcrq;
         struct qn_treiber_client {

@@ -25,6 +25,11 @@
  * all that its cells have seen, so it needs no cleaning. The narrow form has
  * few indices; there the cells are cleared now and then.
  *
+ * A client whose last dequeue has found nothing, or whose last enqueue no room,
+ * looks before it draws an index: all indices behind the last value are drawn
+ * again by dequeues, one by one. So there are few of them, however often an
+ * empty or a full queue is asked.
+ *
  * The second look: a dequeue that finds a ring empty and then a successor looks
  * once more before it leaves the ring. An enqueue may have come in between; no
  * other will, since the ring was closed before its successor was linked.
@@ -134,6 +139,8 @@ static int lcrq_join(struct qn_collection_client *client,
         .cells = q->cells,
         .from = client->place % q->rings,
         .domain = o->domain + 1,
+        .empty = true,
+        .full = true,
     };
     return QN_OK;
 }
@@ -270,11 +277,12 @@ static inline int put(struct qn_collection_client *client, uint64_t value,
     for (;;) {
         uint32_t last = pin(c, &c->q->tail);
         struct lcrq_at a = at(c, last);
-        if (lcrq_ring_put(&a, value + 1, narrow)) {
-            return QN_OK;
-        }
-        int err = append(c, last, value + 1, narrow);
+        bool closed = c->full && lcrq_ring_closed(&a);
+        int err = !closed && lcrq_ring_put(&a, value + 1, narrow)
+                      ? QN_OK
+                      : append(c, last, value + 1, narrow);
         if (err != QN_EBUSY) {
+            c->full = err != QN_OK;
             return err;
         }
     }

@@ -264,4 +264,11 @@ static inline bool lcrq_ring_empty(const struct lcrq_at *at)
     return !lcrq_expected(at, head);
 }
 
+/** A look that draws no index. relaxed: a ring that is closed stays so as long
+ *  as it is pinned. */
+static inline bool lcrq_ring_closed(const struct lcrq_at *at)
+{
+    return (qn_load(&at->ring->tail, QN_RELAXED) & LCRQ_CLOSED) != 0;
+}
+
 #endif

@@ -93,6 +93,26 @@ Test(collection, values_have_63_bits_or_32)
     for_each_kind(bounds);
 }
 
+/* lcrq: a put that fails leaves no index for a take to draw. */
+static void asked_often(const struct collection *t,
+                        struct qn_collection_client *c)
+{
+    const uint32_t count = fill(c);
+    const uint64_t before = qn_collection_stats_of(c).cas;
+    for (uint32_t i = 0; i < 1000; i++) {
+        cr_assert_eq(qn_collection_put(c, i), QN_EAGAIN);
+    }
+    drain(t, c, count);
+    const uint64_t cas = qn_collection_stats_of(c).cas - before;
+    cr_assert(cas <= 4 * count + 8 || !t->q.type->lock_free, "%s: %lu",
+              collection_text(&t->kind), (unsigned long)cas);
+}
+
+Test(collection, a_full_one_may_be_asked_any_number_of_times)
+{
+    for_each_kind(asked_often);
+}
+
 /* Between few values and none, many times round rings and nodes. */
 static void goes_round(const struct collection *t,
                        struct qn_collection_client *c)
