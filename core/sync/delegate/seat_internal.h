@@ -38,7 +38,7 @@ struct qn_server_seat {
 /** What a backend with a server has beside `call`. `memory` begins with the
  *  seat. */
 struct qn_server_type {
-    /** May this server serve here, and where? QN_OK or QN_EINVAL. */
+    /** May this server serve here, and where? As qn_delegate_serve. */
     int (*where)(const struct qn_backend *b, const struct qn_delegate_server *s,
                  uint32_t *where);
     /** The seat was taken. NULL: nothing to do. */

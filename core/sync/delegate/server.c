@@ -44,6 +44,7 @@ static int take_seat(const struct qn_backend *b, struct qn_delegate_server *s)
     } while (!qn_cas(&seat->word, &now, mine, QN_ACQUIRE));
     /* Not before: a server that is refused has no generation. */
     s->generation = qn_server_seat_generation(mine);
+    s->serves = b->memory;
     if (t->begin != NULL) {
         t->begin(b, s);
     }
@@ -79,6 +80,9 @@ int qn_delegate_poll(const struct qn_delegate *d, struct qn_delegate_server *s)
         if (rc != QN_OK) {
             return rc;
         }
+    }
+    if (s->serves != b->memory) {
+        return QN_EINVAL;
     }
     if (is_stopped(b)) {
         leave_seat(b, s);

@@ -93,13 +93,15 @@ struct qn_server_stats {
 
 #define QN_SERVER_PLACES 1024u /* QN_SYNC_CLIENTS_MAX */
 
-/** One server, of one thread. Zero but for what the caller sets. */
+/** One server, of one thread at one object. Zero but for what the caller sets.
+ */
 struct qn_delegate_server {
     uint32_t domain;           /* below `domains`: where slots are looked at */
     struct qn_sync_port *port; /* mp_server: its end for words; else NULL */
     struct qn_server_stats stats;
     /* Private. */
     uint64_t generation; /* of its seat; 0: it does not serve */
+    const void *serves;  /* the object's memory, while it serves */
     uint64_t current[QN_SERVER_PLACES / 64]; /* bits: the client sends under
                                                 `generation` */
     uint32_t served[QN_SERVER_PLACES];       /* requests of each client */
@@ -119,7 +121,9 @@ struct qn_server_client {
  *
  * @param s  Of this thread; the figures in `stats` go on.
  * @return QN_OK: it was stopped; QN_EBUSY: another one serves; QN_ENOSYS: the
- *         backend has no server; QN_EINVAL: the domain, or no port.
+ *         backend has no server; QN_EINVAL: the domain, no port, or it serves
+ *         another object; QN_EDQUOT: requests would not fit beside what else
+ *         may be sent to that port (core/sync/port.h).
  *
  * Blocks, and parks when there is nothing to do.
  */

@@ -132,6 +132,25 @@ Test(server, entries_are_used_again_while_others_are_on_their_way)
     pair_free(&p);
 }
 
+/* Without its seat it would be a second executor there. */
+Test(server, of_one_object_is_refused_at_another)
+{
+    struct world w[2];
+    struct qn_delegate_server a = {0}, b = {0};
+    const struct qn_delegate_opts o = served(1, 1, &forms[0]);
+    world_make(&w[0], &o);
+    world_make(&w[1], &o);
+    cr_assert_eq(qn_delegate_poll(&w[0].d, &a), 0);
+    cr_assert_eq(qn_delegate_poll(&w[1].d, &b), 0);
+    cr_assert_eq(qn_delegate_poll(&w[1].d, &a), QN_EINVAL);
+    cr_assert_eq(qn_delegate_serve(&w[1].d, &a), QN_EINVAL);
+    cr_assert_eq(qn_delegate_stop(&w[0].d), QN_OK);
+    cr_assert_eq(qn_delegate_poll(&w[0].d, &a), QN_EGONE);
+    cr_assert_eq(qn_delegate_poll(&w[1].d, &a), QN_EBUSY);
+    world_free(&w[0]);
+    world_free(&w[1]);
+}
+
 Test(server, a_second_one_is_refused_until_the_first_has_left)
 {
     struct world w;
