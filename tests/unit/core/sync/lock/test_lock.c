@@ -52,9 +52,14 @@ Test(lock, one_client_too_many_is_told_to_try_again)
     }
 }
 
-Test(lock, a_lock_of_another_type_is_refused)
+Test(lock, memory_without_a_lock_of_the_type_is_refused)
 {
     struct qn_lock_client c;
+    alignas(QN_CACHELINE) char none[4 * QN_CACHELINE] = {0};
+    EACH_TYPE(type)
+    {
+        cr_expect_eq(qn_lock_join(type, none, NULL, &c), QN_EINVAL);
+    }
     void *memory = lock_of(qn_lock_find("mcs"), 1);
     cr_assert_eq(qn_lock_join(qn_lock_find("clh"), memory, NULL, &c),
                  QN_EINVAL);
