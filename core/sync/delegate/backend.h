@@ -15,7 +15,7 @@
  * For an object with one backend these are a call of the function. Where `auto`
  * chooses, `begin` looks whether the object's word names this backend, and if
  * not each request is answered QN_DELEGATE_ELSEWHERE; `end` may choose another
- * (auto.h). A batch that has not begun is short: it only sends clients away.
+ * (auto.c). A batch that has not begun is short: it only sends clients away.
  */
 
 #include "core/base/assert.h"

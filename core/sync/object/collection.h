@@ -178,7 +178,7 @@ int qn_collection_open(struct qn_collection *q, void *memory);
  * @param c  Filled; of one thread, until it has left.
  * @param o  NULL: domain 0, no port.
  * @return QN_OK; QN_EAGAIN: all places are taken; QN_EINVAL: no such domain, or
- *         a port is needed.
+ *         a port is needed; QN_EDQUOT as qn_delegate_join.
  */
 int qn_collection_join(const struct qn_collection *q,
                        struct qn_collection_client *c,

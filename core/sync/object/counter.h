@@ -47,8 +47,7 @@ int qn_counter_format(void *memory, const struct qn_counter_opts *o);
  *  @return QN_OK, QN_EINVAL: the memory holds no counter. */
 int qn_counter_open(struct qn_counter *n, void *memory);
 
-/** @param o  NULL: domain 0, no port. @return QN_OK, QN_EAGAIN, QN_EINVAL: as
- *  qn_delegate_join. */
+/** @param o  NULL: domain 0, no port. @return as qn_delegate_join. */
 int qn_counter_join(const struct qn_counter *n, struct qn_counter_client *c,
                     const struct qn_delegate_join_opts *o);
 void qn_counter_leave(struct qn_counter_client *c);
