@@ -31,6 +31,7 @@
 
 #include "core/sync/delegate/combining.h"
 
+#include "core/base/bits.h"
 #include "core/sync/clients.h"
 #include "core/sync/delegate/delegate_mutant.h"
 
@@ -58,12 +59,6 @@ struct qn_combining_node {
 static_assert(sizeof(struct qn_combining_node) == QN_CACHELINE,
               "a request and its result travel in one line");
 
-static size_t place_bytes(uint32_t clients)
-{
-    size_t bytes = clients * sizeof(struct qn_sync_place);
-    return (bytes + QN_CACHELINE - 1) / QN_CACHELINE * QN_CACHELINE;
-}
-
 static struct qn_combining parts(void *memory, uint32_t clients, uint32_t lists)
 {
     struct qn_combining m;
@@ -82,7 +77,7 @@ size_t qn_combining_bytes(uint32_t clients, uint32_t lists)
 {
     return lists * sizeof(struct qn_combining_list) +
            (clients + lists) * sizeof(struct qn_combining_node) +
-           place_bytes(clients);
+           qn_align_up(clients * sizeof(struct qn_sync_place), QN_CACHELINE);
 }
 
 void qn_combining_format(void *memory, uint32_t clients, uint32_t lists)

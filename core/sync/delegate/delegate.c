@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+#include "core/base/bits.h"
 #include "core/sync/clients.h"
 #include "core/sync/delegate/backend.h"
 #include "core/sync/delegate/backends.h"
@@ -83,16 +84,12 @@ static bool complete(const struct qn_delegate_opts *o,
     return true;
 }
 
-static size_t round_to_line(size_t bytes)
-{
-    return (bytes + QN_CACHELINE - 1) / QN_CACHELINE * QN_CACHELINE;
-}
-
 size_t qn_delegate_bytes(const struct qn_delegate_opts *o)
 {
     struct qn_delegate_opts all;
     size_t bytes = complete(o, &all) ? all.type->bytes(&all) : 0;
-    return bytes != 0 ? sizeof(struct head) + round_to_line(bytes) : 0;
+    return bytes != 0 ? sizeof(struct head) + qn_align_up(bytes, QN_CACHELINE)
+                      : 0;
 }
 
 static void *behind(void *memory)
@@ -174,33 +171,32 @@ void qn_delegate_leave(const struct qn_delegate *d,
     d->at[0].type->leave(&d->at[0], &c->at[0]);
 }
 
-/* All zero where the backend takes no lock. */
-static void add_lock(const struct qn_lock_stats *s,
-                     struct qn_delegate_stats *out)
+void qn_delegate_stats_add(struct qn_delegate_stats *sum,
+                           const struct qn_delegate_stats *s)
 {
-    out->cas += s->cas;
-    out->cas_failed += s->cas_failed;
-    out->waits.parks += s->waits.parks;
-    out->waits.wakes += s->waits.wakes;
-    out->waits.yields += s->waits.yields;
+    sum->operations += s->operations;
+    sum->batches += s->batches;
+    sum->served += s->served;
+    sum->cas += s->cas;
+    sum->cas_failed += s->cas_failed;
+    sum->elsewhere += s->elsewhere;
+    sum->changes += s->changes;
+    sum->waits.parks += s->waits.parks;
+    sum->waits.wakes += s->waits.wakes;
+    sum->waits.yields += s->waits.yields;
 }
 
 void qn_backend_stats(const struct qn_backend *b,
                       const struct qn_backend_client *c,
                       struct qn_delegate_stats *out)
 {
-    const struct qn_delegate_stats *s = &c->stats;
-    out->operations += s->operations;
-    out->batches += s->batches;
-    out->served += s->served;
-    out->cas += s->cas;
-    out->cas_failed += s->cas_failed;
-    out->elsewhere += s->elsewhere;
-    out->changes += s->changes;
-    out->waits.parks += s->waits.parks;
-    out->waits.wakes += s->waits.wakes;
-    out->waits.yields += s->waits.yields;
-    add_lock(&c->lock.stats, out);
+    /* All zero where the backend takes no lock. */
+    const struct qn_delegate_stats lock = {.cas = c->lock.stats.cas,
+                                           .cas_failed =
+                                               c->lock.stats.cas_failed,
+                                           .waits = c->lock.stats.waits};
+    qn_delegate_stats_add(out, &c->stats);
+    qn_delegate_stats_add(out, &lock);
     if (b->type->stats != NULL) {
         b->type->stats(b, c, out);
     }

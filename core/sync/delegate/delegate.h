@@ -98,7 +98,7 @@ struct qn_delegate_join_opts {
                                   that send messages of words */
 };
 
-/** Of one client; sums over all are the caller's. */
+/** Of one client; qn_delegate_stats_add sums. */
 struct qn_delegate_stats {
     uint64_t operations; /* that it asked for */
     uint64_t batches;    /* in which it ran operations of any client */
@@ -231,6 +231,10 @@ void qn_delegate_leave(const struct qn_delegate *d,
 /** @return what the client has done, since it joined. Its own thread. */
 struct qn_delegate_stats qn_delegate_stats_of(
     const struct qn_delegate *d, const struct qn_delegate_client *c);
+
+/** Add what one client has done to a sum. */
+void qn_delegate_stats_add(struct qn_delegate_stats *sum,
+                           const struct qn_delegate_stats *s);
 
 /**
  * Have operation `op` run, and wait for its result.

@@ -37,26 +37,21 @@
 #define PAUSE_MIN_NS 256u
 #define PAUSE_MAX_NS 65536u
 
-static size_t round_to(size_t bytes, size_t unit)
-{
-    return (bytes + unit - 1) / unit * unit;
-}
-
 struct qn_shm_layout qn_shm_layout_of(const struct qn_delegate_opts *o)
 {
     struct qn_shm_layout l;
     const uint32_t n = o->clients;
     l.step = (o->server.stride == 2 ? 2 : 1) * sizeof(struct qn_shm_slot);
     l.grouped = n * l.step;
-    l.more = l.grouped + round_to(n * sizeof(qn_a64), QN_CACHELINE);
-    l.copy = round_to(l.more + n * sizeof(struct qn_shm_more),
-                      o->domains > 1 ? QN_SHM_PAGE : QN_CACHELINE);
-    l.sends =
-        round_to(sizeof(struct qn_shm_head) + n * sizeof(struct qn_sync_place),
-                 QN_CACHELINE);
-    l.served = l.sends + round_to(n * sizeof(qn_a64), QN_CACHELINE);
-    l.copies = round_to(l.served + n * sizeof(qn_a32),
-                        o->domains > 1 ? QN_SHM_PAGE : QN_CACHELINE);
+    l.more = l.grouped + qn_align_up(n * sizeof(qn_a64), QN_CACHELINE);
+    l.copy = qn_align_up(l.more + n * sizeof(struct qn_shm_more),
+                         o->domains > 1 ? QN_SHM_PAGE : QN_CACHELINE);
+    l.sends = qn_align_up(sizeof(struct qn_shm_head) +
+                              n * sizeof(struct qn_sync_place),
+                          QN_CACHELINE);
+    l.served = l.sends + qn_align_up(n * sizeof(qn_a64), QN_CACHELINE);
+    l.copies = qn_align_up(l.served + n * sizeof(qn_a32),
+                           o->domains > 1 ? QN_SHM_PAGE : QN_CACHELINE);
     l.bytes = l.copies + o->domains * l.copy;
     return l;
 }

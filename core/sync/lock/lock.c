@@ -34,9 +34,8 @@ const struct qn_lock_type *qn_lock_find(const char *name)
 /* Where the nodes begin, in bytes. */
 static size_t nodes_at(uint32_t clients)
 {
-    const size_t places = clients * sizeof(struct qn_sync_place);
     return sizeof(struct qn_lock_memory) +
-           (places + QN_CACHELINE - 1) / QN_CACHELINE * QN_CACHELINE;
+           qn_align_up(clients * sizeof(struct qn_sync_place), QN_CACHELINE);
 }
 
 /* Behind format. */

@@ -95,21 +95,6 @@ const struct qn_delegate *qn_collection_delegate_at(
     return i < q->type->delegates ? &q->end[i] : NULL;
 }
 
-static void add_stats(struct qn_delegate_stats *sum,
-                      const struct qn_delegate_stats *s)
-{
-    sum->operations += s->operations;
-    sum->batches += s->batches;
-    sum->served += s->served;
-    sum->cas += s->cas;
-    sum->cas_failed += s->cas_failed;
-    sum->elsewhere += s->elsewhere;
-    sum->changes += s->changes;
-    sum->waits.parks += s->waits.parks;
-    sum->waits.wakes += s->waits.wakes;
-    sum->waits.yields += s->waits.yields;
-}
-
 struct qn_delegate_stats qn_collection_stats_of(
     const struct qn_collection_client *c)
 {
@@ -120,7 +105,7 @@ struct qn_delegate_stats qn_collection_stats_of(
     for (uint32_t i = 0; i < c->type->delegates; i++) {
         struct qn_delegate_stats s =
             qn_delegate_stats_of(&c->q->end[i], &c->of.end[i]);
-        add_stats(&sum, &s);
+        qn_delegate_stats_add(&sum, &s);
     }
     return sum;
 }
