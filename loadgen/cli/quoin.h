@@ -20,10 +20,10 @@ qn_subcommand_fn qn_bench_reduce;      /* bcast/bcast_command.c */
 qn_subcommand_fn qn_bench_barrier;     /* bcast/bcast_command.c */
 qn_subcommand_fn qn_bench_allreduce;   /* bcast/bcast_command.c */
 qn_subcommand_fn qn_bench_2pc;         /* bcast/bcast_command.c */
-qn_subcommand_fn qn_bench_lock;        /* sync/sync_bench.c */
-qn_subcommand_fn qn_bench_delegate;    /* sync/sync_bench.c */
-qn_subcommand_fn qn_bench_queue;       /* sync/sync_bench.c */
-qn_subcommand_fn qn_bench_stack;       /* sync/sync_bench.c */
+qn_subcommand_fn qn_bench_lock;        /* sync/round_threads.c */
+qn_subcommand_fn qn_bench_delegate;    /* sync/round_threads.c */
+qn_subcommand_fn qn_bench_queue;       /* sync/round_threads.c */
+qn_subcommand_fn qn_bench_stack;       /* sync/round_threads.c */
 qn_subcommand_fn qn_bench_commit;      /* commit/commit_bench.c */
 qn_subcommand_fn qn_bench_feed;        /* commit/feed_bench.c */
 qn_subcommand_fn qn_bench_collectives; /* collective/collective_command.c */
@@ -37,5 +37,10 @@ qn_subcommand_fn qn_member_command;    /* member_command.c */
 qn_subcommand_fn qn_sim_command;       /* sim_command.c */
 qn_subcommand_fn qn_machine_command;   /* machine/machine_command.c */
 qn_subcommand_fn qn_tree_command;      /* topo/tree_command.c */
+
+/** Become quoin-sim, which lies beside this program, as it is for a subcommand
+ *  in virtual time. @param program  First words of the line if that fails.
+ *  @param argv  The subcommand's. @return 1, an exit status. */
+int qn_sim_execute(const char *program, char *const *argv);
 
 #endif

@@ -12,10 +12,9 @@
 
 #define NAME "quoin-sim"
 
-int qn_sim_command(int argc, char **argv)
+int qn_sim_execute(const char *program, char *const *argv)
 {
     char path[4096];
-    (void)argc;
     ssize_t len = readlink("/proc/self/exe", path, sizeof path - sizeof NAME);
     char *slash = len > 0 ? memrchr(path, '/', (size_t)len) : NULL;
     if (slash != NULL) {
@@ -23,8 +22,14 @@ int qn_sim_command(int argc, char **argv)
         execv(path, argv);
     }
     fprintf(stderr,
-            "quoin sim: cannot execute " NAME
+            "%s: cannot execute " NAME
             " beside quoin: %s; install it in the same folder\n",
-            strerror(errno));
+            program, strerror(errno));
     return 1;
+}
+
+int qn_sim_command(int argc, char **argv)
+{
+    (void)argc;
+    return qn_sim_execute("quoin sim", argv);
 }

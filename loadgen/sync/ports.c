@@ -37,14 +37,15 @@ static void make_doorbells(struct qn_ports *p)
 }
 
 static int attach(struct qn_ports *p, const struct qn_device_opts *opts,
-                  uint32_t i)
+                  uint32_t i, bool looks_on)
 {
-    const struct qn_device_attach_opts o = {.memory = p->memory,
-                                            .opts = opts,
-                                            .self = i,
-                                            .incarnation = p->incarnation,
-                                            .doorbell = &p->doorbell[i],
-                                            .ringer = p->ringer[i]};
+    const struct qn_device_attach_opts o = {
+        .memory = p->memory,
+        .opts = opts,
+        .self = i,
+        .incarnation = p->incarnation,
+        .doorbell = looks_on ? NULL : &p->doorbell[i],
+        .ringer = looks_on ? NULL : p->ringer[i]};
     const int rc = p->type->attach(&p->device[i], &o);
     return rc == QN_OK ? qn_sync_port_open(&p->port[i], p->device[i]) : rc;
 }
@@ -60,8 +61,9 @@ static void *zeroed(size_t bytes)
     return memory;
 }
 
-int qn_ports_create(struct qn_ports **out, uint32_t count, bool split)
+int qn_ports_create(struct qn_ports **out, const struct qn_ports_opts *o)
 {
+    const uint32_t count = o->count;
     const struct qn_device_opts opts = {.nodes = count, .lanes = 1};
     if (count < 1 || count > CORES) {
         return QN_EINVAL;
@@ -70,7 +72,7 @@ int qn_ports_create(struct qn_ports **out, uint32_t count, bool split)
     if (p == NULL) {
         return QN_ENOMEM;
     }
-    p->type = split ? &qn_words_split : &qn_words_shared;
+    p->type = o->split ? &qn_words_split : &qn_words_shared;
     p->count = count;
     p->memory = zeroed(p->type->bytes(&opts));
     int rc = p->memory != NULL ? QN_OK : QN_ENOMEM;
@@ -79,7 +81,7 @@ int qn_ports_create(struct qn_ports **out, uint32_t count, bool split)
         make_doorbells(p);
     }
     for (uint32_t i = 0; i < count && rc == QN_OK; i++) {
-        rc = attach(p, &opts, i);
+        rc = attach(p, &opts, i, o->looks_on);
     }
     if (rc == QN_OK) {
         *out = p;
@@ -106,9 +108,10 @@ void qn_ports_destroy(struct qn_ports *p)
     free(p);
 }
 
-struct qn_sync_port *qn_ports_take(struct qn_ports *p)
+struct qn_sync_port *qn_ports_take(struct qn_ports *p, uint32_t core)
 {
-    for (uint32_t i = 0; i < p->count; i++) {
+    const bool any = core == QN_PORTS_ANY;
+    for (uint32_t i = any ? 0 : core; i < (any ? p->count : core + 1); i++) {
         uint32_t is = 0;
         /* relaxed: the compare-and-swap decides; acquire -> give. */
         if (qn_load(&p->taken[i], QN_RELAXED) == 0 &&

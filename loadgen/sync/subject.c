@@ -7,6 +7,7 @@
 #include "core/base/bits.h"
 #include "core/base/clock.h"
 #include "core/base/err.h"
+#include "core/base/mark.h"
 #include "core/sync/port.h"
 
 #define SLEEP_NS (50 * QN_US)
@@ -73,8 +74,11 @@ int qn_subject_create(struct qn_subject **s, const struct qn_subject_name *n,
     made->o = *o;
     int rc = QN_OK;
     if (n->type->words != NULL && n->type->words(made)) {
-        rc = qn_ports_create(&made->ports, o->clients + PORTS_MORE,
-                             o->split || !fits_shared(n->type->kind, o));
+        const struct qn_ports_opts p = {.count = o->clients + PORTS_MORE,
+                                        .split = o->split ||
+                                                 !fits_shared(n->type->kind, o),
+                                        .looks_on = o->looks_on};
+        rc = qn_ports_create(&made->ports, &p);
     }
     rc = rc == QN_OK ? n->type->create(made) : rc;
     if (rc == QN_OK) {
@@ -99,7 +103,8 @@ int qn_subject_join(struct qn_subject *s, struct qn_subject_client *c)
 {
     c->port = NULL;
     if (s->ports != NULL) {
-        c->port = qn_ports_take(s->ports);
+        c->port =
+            qn_ports_take(s->ports, c->core != 0 ? c->core - 1 : QN_PORTS_ANY);
         if (c->port == NULL) {
             return QN_EAGAIN;
         }
@@ -119,19 +124,60 @@ void qn_subject_leave(struct qn_subject *s, struct qn_subject_client *c)
     }
 }
 
+/* For a simulated machine: each line once, and the time of all increments. */
+static void touch_integers(struct qn_subject *s, uint64_t from)
+{
+    const uint32_t line = QN_CACHELINE / sizeof(uint64_t);
+    const uint32_t n = QN_MIN(s->o.increments, QN_SUBJECT_INTEGERS);
+    for (uint32_t i = 0; i < n; i += line) {
+        uint64_t *at = &s->data.integer[(from + i) % QN_SUBJECT_INTEGERS];
+        qn_touch_in(at, sizeof *at);
+        qn_touch_out(at, sizeof *at);
+    }
+    qn_work((uint64_t)s->o.increments * s->o.increment_ps / 1000);
+}
+
 uint64_t qn_subject_work(struct qn_subject *s)
 {
+    qn_touch_in(&s->data.count, sizeof s->data.count);
     const uint64_t was = s->data.count;
     for (uint32_t i = 0; i < s->o.increments; i++) {
         s->data.integer[(was + i) % QN_SUBJECT_INTEGERS]++;
     }
+    touch_integers(s, was);
     /* In the middle: an addition beside this one is lost. */
     if (s->o.sleep_every != 0 && was % s->o.sleep_every == 0) {
         const struct timespec pause = {.tv_nsec = SLEEP_NS};
         (void)nanosleep(&pause, NULL);
     }
     s->data.count = was + 1;
+    qn_touch_out(&s->data.count, sizeof s->data.count);
     return was;
+}
+
+void qn_subject_stats_add(struct qn_subject_stats *sum,
+                          const struct qn_subject_stats *from)
+{
+    sum->batches += from->batches;
+    sum->served += from->served;
+    sum->cas += from->cas;
+    sum->cas_failed += from->cas_failed;
+    sum->parks += from->parks;
+    sum->wakes += from->wakes;
+    sum->yields += from->yields;
+    sum->changes += from->changes;
+}
+
+struct qn_subject_stats qn_subject_stats_of(const struct qn_delegate_stats *s)
+{
+    return (struct qn_subject_stats){.batches = s->batches,
+                                     .served = s->served,
+                                     .cas = s->cas,
+                                     .cas_failed = s->cas_failed,
+                                     .parks = s->waits.parks,
+                                     .wakes = s->waits.wakes,
+                                     .yields = s->waits.yields,
+                                     .changes = s->changes};
 }
 
 void *qn_subject_memory(size_t bytes)
@@ -165,6 +211,13 @@ bool qn_subject_backend_words(const struct qn_subject *s,
            (type->lock != NULL && s->o.lock != NULL && s->o.lock->words);
 }
 
+struct qn_sync_port *qn_subject_server_port(struct qn_subject *s)
+{
+    return s->ports != NULL
+               ? qn_ports_take(s->ports, s->o.looks_on ? 0 : QN_PORTS_ANY)
+               : NULL;
+}
+
 struct qn_delegate_opts qn_subject_delegate(const struct qn_subject *s,
                                             const struct qn_delegate_type *type)
 {
@@ -180,9 +233,12 @@ struct qn_delegate_opts qn_subject_delegate(const struct qn_subject *s,
     return d;
 }
 
-uint32_t qn_subject_domain(struct qn_subject *s, bool has)
+uint32_t qn_subject_domain(struct qn_subject *s,
+                           const struct qn_subject_client *c, bool has)
 {
     /* relaxed: any number will do. */
-    const uint32_t number = qn_fetch_add(&s->joined, 1, QN_RELAXED);
+    const uint32_t number = c != NULL && c->domain != 0
+                                ? c->domain - 1
+                                : qn_fetch_add(&s->joined, 1, QN_RELAXED);
     return has ? number % QN_MAX(s->o.domains, 1u) : 0;
 }

@@ -63,6 +63,11 @@ struct qn_subject_opts {
                    device has no room for get a split one all the same */
     uint32_t sleep_every; /* one addition of this number sleeps in exclusion; 0:
                              none */
+    /* On a simulated machine; 0: nothing. */
+    uint32_t call_ps; /* what it takes to call the function of a delegate */
+    uint32_t increment_ps; /* and to increment an integer */
+    bool looks_on;         /* queues of words are looked at without end; the
+                              server has core 0 of their device */
 };
 
 /** Of one client. */
@@ -97,6 +102,9 @@ struct qn_subject {
 struct qn_subject_client {
     alignas(QN_CACHELINE) uint8_t room[4096];
     struct qn_sync_port *port; /* its own; NULL: none */
+    /* Set in front of join; all zero: clients take turns. */
+    uint32_t core;   /* + 1; of its port */
+    uint32_t domain; /* + 1 */
 };
 
 /** A family of subjects: those that one adapter makes. */
@@ -153,6 +161,13 @@ void qn_subject_leave(struct qn_subject *s, struct qn_subject_client *c);
  *  count was. */
 uint64_t qn_subject_work(struct qn_subject *s);
 
+/** Add `from` to `sum`. */
+void qn_subject_stats_add(struct qn_subject_stats *sum,
+                          const struct qn_subject_stats *from);
+
+/** The same figures of a delegate's client. */
+struct qn_subject_stats qn_subject_stats_of(const struct qn_delegate_stats *s);
+
 /** Zeroed memory of whole lines; NULL: none. To be freed. */
 void *qn_subject_memory(size_t bytes);
 
@@ -163,12 +178,17 @@ const struct qn_delegate_type *qn_subject_backend(uint32_t i);
 bool qn_subject_backend_words(const struct qn_subject *s,
                               const struct qn_delegate_type *type);
 
+/** A port for a server. Of an object without words: NULL. */
+struct qn_sync_port *qn_subject_server_port(struct qn_subject *s);
+
 /** Options of a delegate, of the subject or a part of it. */
 struct qn_delegate_opts qn_subject_delegate(
     const struct qn_subject *s, const struct qn_delegate_type *type);
 
-/** The domain of the next client. @param has  Does the type have domains? */
-uint32_t qn_subject_domain(struct qn_subject *s, bool has);
+/** The domain of a client that joins, of a server if NULL. @param has  Does the
+ *  type have domains? */
+uint32_t qn_subject_domain(struct qn_subject *s,
+                           const struct qn_subject_client *c, bool has);
 
 /** Does it need a thread that serves? */
 static inline bool qn_subject_served(const struct qn_subject *s)

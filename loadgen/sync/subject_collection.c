@@ -103,6 +103,10 @@ static int create(struct qn_subject *s)
         /* Two servers use the data of a queue with two ends. */
         d.server.only_server_uses_data &= h->kind.type->delegates == 1;
     }
+    if (d.type != NULL && d.type->words && d.type->server != NULL &&
+        h->kind.type->delegates > 1 && s->o.looks_on) {
+        return QN_ENOSYS; /* two ports, and its server has one core */
+    }
     const struct qn_collection_opts o = {
         .type = h->kind.type,
         .clients = s->o.clients,
@@ -127,7 +131,7 @@ static int join(struct qn_subject *s, struct qn_subject_client *c)
 {
     struct opened *h = s->handle;
     const bool has = h->kind.over == NULL || h->kind.over->domains;
-    const uint32_t first = qn_subject_domain(s, has);
+    const uint32_t first = qn_subject_domain(s, c, has);
     const uint32_t n = has ? QN_MAX(s->o.domains, 1u) : 1;
     int rc = QN_EAGAIN;
     for (uint32_t i = 0; i < n && rc == QN_EAGAIN; i++) {
@@ -156,6 +160,15 @@ static uint64_t operate(struct qn_subject *s, struct qn_subject_client *c,
     uint64_t taken;
     return qn_collection_take(end, &taken) == QN_OK ? taken
                                                     : QN_SUBJECT_NOTHING;
+}
+
+static void stats(struct qn_subject *s, struct qn_subject_client *c,
+                  struct qn_subject_stats *out)
+{
+    const struct qn_delegate_stats from =
+        qn_collection_stats_of((struct qn_collection_client *)c);
+    (void)s;
+    *out = qn_subject_stats_of(&from);
 }
 
 static bool words(const struct qn_subject *s)
@@ -204,8 +217,8 @@ static int serve(struct qn_subject *s)
     struct qn_delegate_server server[ENDS] = {{.domain = 0}};
     const bool domains = h->kind.over->domains;
     for (uint32_t i = 0; i < ENDS; i++) {
-        server[i].domain = qn_subject_domain(s, domains);
-        server[i].port = s->ports != NULL ? qn_ports_take(s->ports) : NULL;
+        server[i].domain = qn_subject_domain(s, NULL, domains);
+        server[i].port = qn_subject_server_port(s);
     }
     const int rc = serve_ends(s, server);
     for (uint32_t i = 0; i < ENDS; i++) {
@@ -235,6 +248,7 @@ const struct qn_subject_type qn_subject_queue = {
     .join = join,
     .leave = leave,
     .operate = operate,
+    .stats = stats,
     .served = served,
     .serve = serve,
     .stop = stop,
@@ -249,6 +263,7 @@ const struct qn_subject_type qn_subject_stack = {
     .join = join,
     .leave = leave,
     .operate = operate,
+    .stats = stats,
     .served = served,
     .serve = serve,
     .stop = stop,

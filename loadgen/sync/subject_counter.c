@@ -56,7 +56,7 @@ static int join(struct qn_subject *s, struct qn_subject_client *c)
 {
     const struct qn_delegate_type *over = qn_delegate_find(s->name);
     const struct qn_delegate_join_opts o = {
-        .domain = qn_subject_domain(s, over != NULL && over->domains),
+        .domain = qn_subject_domain(s, c, over != NULL && over->domains),
         .port = c->port};
     return qn_counter_join(s->handle, (struct qn_counter_client *)c, &o);
 }

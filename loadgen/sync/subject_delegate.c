@@ -5,6 +5,7 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/base/mark.h"
 #include "core/sync/delegate/delegate.h"
 #include "loadgen/sync/subject.h"
 
@@ -17,6 +18,7 @@ static uint64_t run(void *ctx, uint32_t op, uint64_t arg)
     struct qn_subject *s = ctx;
     (void)op;
     (void)arg;
+    qn_work(s->o.call_ps / 1000);
     return qn_subject_work(s);
 }
 
@@ -39,10 +41,9 @@ static bool served(const struct qn_subject *s)
 static int serve(struct qn_subject *s)
 {
     struct qn_delegate_server server = {
-        .domain = qn_subject_domain(s, qn_delegate_find(s->name)->domains)};
-    if (s->ports != NULL) {
-        server.port = qn_ports_take(s->ports);
-    }
+        .domain =
+            qn_subject_domain(s, NULL, qn_delegate_find(s->name)->domains)};
+    server.port = qn_subject_server_port(s);
     const int rc = qn_delegate_serve(s->handle, &server);
     if (server.port != NULL) {
         qn_ports_give(s->ports, server.port);
@@ -76,7 +77,7 @@ static int create(struct qn_subject *s)
 static int join(struct qn_subject *s, struct qn_subject_client *c)
 {
     const bool domains = qn_delegate_find(s->name)->domains;
-    const uint32_t first = qn_subject_domain(s, domains);
+    const uint32_t first = qn_subject_domain(s, c, domains);
     const uint32_t n = domains ? QN_MAX(s->o.domains, 1u) : 1;
     int rc = QN_EAGAIN;
     for (uint32_t i = 0; i < n && rc == QN_EAGAIN; i++) {
@@ -108,14 +109,7 @@ static void stats(struct qn_subject *s, struct qn_subject_client *c,
 {
     const struct qn_delegate_stats from =
         qn_delegate_stats_of(s->handle, (struct qn_delegate_client *)c);
-    *out = (struct qn_subject_stats){.batches = from.batches,
-                                     .served = from.served,
-                                     .cas = from.cas,
-                                     .cas_failed = from.cas_failed,
-                                     .parks = from.waits.parks,
-                                     .wakes = from.waits.wakes,
-                                     .yields = from.waits.yields,
-                                     .changes = from.changes};
+    *out = qn_subject_stats_of(&from);
 }
 
 const struct qn_subject_type qn_subject_delegation = {.family = "delegate",

@@ -3,49 +3,57 @@
  * of one process cost, by which of the library's means?
  *
  * A round gives each subject some time, one after the other, and first the
- * yardstick: a plain counter by fetch-and-add. Every second round goes the
- * other way round, so that a drift of the machine counts for all. Ratios are
- * taken within a round. Latencies have rounds of their own: two reads of the
- * clock per operation change the rate.
+ * yardstick: a plain counter by fetch-and-add; with several numbers of threads
+ * it does so for each. Every second round goes the other way round, so that a
+ * drift of the machine counts for all. Ratios are taken within a round.
+ * Latencies have rounds of their own: two reads of the clock per operation
+ * change the rate.
  */
+#include "loadgen/sync/sync_bench.h"
+
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "loadgen/base/options.h"
-#include "loadgen/cli/quoin.h"
-#include "loadgen/sync/sync_table.h"
+#include "loadgen/base/output_path.h"
+#include "loadgen/sync/sync_plot.h"
+#include "loadgen/sync/sync_rows.h"
 
-#define ROWS_MAX 64u
-#define PROBE_MS 10u /* of the yardstick, alone, in front of all */
-#define LATENCIES                                                              \
-    4u /* one round of this number is a latency's, at least one                \
-        */
+#define ROUND_MS_MAX 60000.0
+#define PROBE        5u  /* of a round's time: for the yardstick, alone */
+#define QUICK        25u /* likewise: for each subject with --quick */
+#define LATENCIES    4u  /* one round of this number is a latency's, or one */
 
 struct bench {
     /* options */
-    uint64_t threads, rounds, round_ms, pause, increments, batch, domains, seed;
-    const char *only;
+    uint64_t rounds, pause, increments, batch, domains, seed;
+    double round_ms;
+    const char *threads, *only, *machine, *plot;
     bool unpinned, quick;
     /* what they say */
+    const struct qn_sync_host *host;
     const char *command; /* "lock" */
     char program[32];
-    struct qn_places places;
-    struct qn_sync_row *row[ROWS_MAX]; /* [0]: the yardstick */
-    uint32_t rows;
-    double probe; /* operations per second */
+    qn_time_t duration; /* ns, of a subject in a round */
+    uint32_t cores;
+    struct qn_sync_run run[QN_SYNC_RUNS_MAX];
+    uint32_t runs;
 };
 
 #define AT(member) offsetof(struct bench, member)
 
 static const struct qn_option table[] = {
-    QN_OPTION_COUNT("threads", "N", AT(threads), "that operate (2)", 1,
-                    QN_SYNC_ROUND_THREADS_MAX),
-    QN_OPTION_COUNT("rounds", "N", AT(rounds), "of each subject (11)", 1,
+    QN_OPTION("threads", "N,...", qn_option_string, AT(threads),
+              "that operate (2); of several numbers each is measured"),
+    QN_OPTION_COUNT("rounds", "N", AT(rounds),
+                    "of each subject (11; with --machine 3)", 1,
                     QN_MEDIAN_VALUES_MAX),
-    QN_OPTION_COUNT("round-ms", "MS", AT(round_ms),
-                    "time of a subject in a round (50)", 1, 60000),
+    QN_OPTION("round-ms", "MS", qn_option_double, AT(round_ms),
+              "time of a subject in a round (50; with --machine 0.5)"),
     QN_OPTION_COUNT("pause", "TURNS", AT(pause),
                     "longest pause between operations, in turns of a loop (64)",
                     0, 1000000),
@@ -55,104 +63,112 @@ static const struct qn_option table[] = {
     QN_OPTION_COUNT("batch", "N", AT(batch),
                     "operations that a combiner runs at most (200)", 1,
                     1000000),
-    QN_OPTION_COUNT("domains", "N", AT(domains), "of h_synch (1)", 1, 64),
+    QN_OPTION_COUNT("domains", "N", AT(domains),
+                    "of h_synch (1; with --machine its sockets)", 1, 64),
     QN_OPTION("only", "NAMES", qn_option_string, AT(only),
               "subjects, with commas (all)"),
+    QN_OPTION("machine", "FILE", qn_option_string, AT(machine),
+              "in virtual time on this machine, as of quoin sim"),
     QN_OPTION("unpinned", NULL, qn_option_flag, AT(unpinned),
               "threads run on any core"),
     QN_OPTION_COUNT("seed", "N", AT(seed), "of the pauses (1)", 0, 0),
+    QN_OPTION("plot", "FILE.svg", qn_option_string, AT(plot),
+              "draw rate and latency over the number of threads"),
     QN_OPTION("quick", NULL, qn_option_flag, AT(quick),
               "two short rounds, to test that the benchmark works"),
 };
 
-/* ---- subjects ------------------------------------------------------------ */
-
-/* Is `name` in a list with commas? NULL lists all. */
-static bool listed(const char *list, const char *name)
+static int fail(const struct bench *b, const char *line)
 {
-    const size_t len = strlen(name);
-    for (const char *at = list; at != NULL && *at != '\0';) {
-        const size_t word = strcspn(at, ",");
-        if (word == len && memcmp(at, name, len) == 0) {
-            return true;
+    fprintf(stderr, "%s: %s\n", b->program, line);
+    return 2;
+}
+
+/* ---- options ------------------------------------------------------------- */
+
+static int take_threads(struct bench *b)
+{
+    const char *at = b->threads;
+    while (*at != '\0') {
+        char *end;
+        const unsigned long n = strtoul(at, &end, 10);
+        if (end == at || n < 1 || n > QN_SYNC_ROUND_THREADS_MAX ||
+            (*end != ',' && *end != '\0')) {
+            return fail(b, "--threads needs numbers from 1 to 255, for example "
+                           "2,4,16");
         }
-        at += word + (at[word] == ',');
-    }
-    return list == NULL;
-}
-
-static int add_row(struct bench *b, const struct qn_subject_name *n)
-{
-    struct qn_sync_row *r = calloc(1, sizeof *r);
-    struct qn_histogram *ns = calloc(1, sizeof *ns);
-    if (r == NULL || ns == NULL || b->rows == ROWS_MAX) {
-        free(r);
-        free(ns);
-        return QN_ENOMEM;
-    }
-    r->subject = *n;
-    r->ns = ns;
-    b->row[b->rows++] = r;
-    return QN_OK;
-}
-
-/* Does a command measure a family? The system's mutex goes with all. */
-static bool measures(const struct bench *b, const struct qn_subject_type *t)
-{
-    const enum qn_subject_kind kind =
-        strcmp(b->command, "queue") == 0   ? QN_SUBJECT_QUEUE
-        : strcmp(b->command, "stack") == 0 ? QN_SUBJECT_STACK
-                                           : QN_SUBJECT_COUNTER;
-    return t->kind == kind && (strcmp(t->family, b->command) == 0 ||
-                               strcmp(t->family, "mutex") == 0 ||
-                               (strcmp(t->family, "counter") == 0 &&
-                                strcmp(b->command, "delegate") == 0));
-}
-
-static int list_rows(struct bench *b)
-{
-    const struct qn_subject_name yardstick = {&qn_subject_plain,
-                                              qn_subject_plain.name(0)};
-    int rc = add_row(b, &yardstick);
-    for (uint32_t t = 0; rc == QN_OK && qn_subject_types[t] != NULL; t++) {
-        const struct qn_subject_type *type = qn_subject_types[t];
-        const char *name;
-        for (uint32_t i = 0;
-             rc == QN_OK && measures(b, type) && (name = type->name(i)) != NULL;
-             i++) {
-            if (listed(b->only, name)) {
-                rc = add_row(b, &(struct qn_subject_name){type, name});
-            }
+        if (b->runs == QN_SYNC_RUNS_MAX) {
+            return fail(b, "--threads takes at most 16 numbers");
         }
+        b->run[b->runs++].threads = (uint32_t)n;
+        at = end + (*end == ',');
     }
-    return rc;
+    return b->runs > 0 ? 0 : fail(b, "--threads names none");
 }
 
-/* Each name of --only must have a row. @return 0; 2 after a line. */
-static int check_only(const struct bench *b)
+static int take_times(struct bench *b)
 {
-    for (const char *at = b->only; at != NULL && *at != '\0';) {
-        const size_t len = strcspn(at, ",");
-        bool found = len == 0; /* a comma too many */
-        for (uint32_t i = 1; i < b->rows; i++) {
-            const char *name = b->row[i]->subject.name;
-            found = found || (strlen(name) == len && !memcmp(name, at, len));
-        }
-        if (!found) {
-            fprintf(stderr,
-                    "%s: --only: there is no %.*s here; leave it out "
-                    "to see all\n",
-                    b->program, (int)len, at);
+    if (b->round_ms < 0 || b->round_ms > ROUND_MS_MAX) {
+        return fail(b, "--round-ms takes at most 60000");
+    }
+    b->rounds = b->rounds != 0 ? b->rounds : b->host->rounds;
+    b->duration = b->round_ms > 0 ? (qn_time_t)(b->round_ms * (double)QN_MS)
+                                  : b->host->duration;
+    if (b->quick) {
+        b->rounds = 2;
+        b->duration = QN_MIN(b->duration, b->host->duration / QUICK);
+    }
+    b->duration = QN_MAX(b->duration, QN_US);
+    return 0;
+}
+
+/* On a simulated machine each thread has a core. */
+static int check_cores(const struct bench *b)
+{
+    for (uint32_t i = 0; i < b->runs && b->host->simulated; i++) {
+        if (b->run[i].threads > b->cores) {
+            fprintf(stderr, "%s: --threads: %s has %u cores\n", b->program,
+                    b->machine, b->cores);
             return 2;
         }
-        at += len + (at[len] == ',');
     }
     return 0;
 }
 
+static int prepare(struct bench *b, char *const *argv)
+{
+    int status = take_threads(b);
+    status = status == 0 ? take_times(b) : status;
+    if (status == 0 && b->plot != NULL) {
+        status = qn_output_path_check(b->program, "plot", b->plot,
+                                      "name a file in it");
+    }
+    if (status == 0 && b->machine != NULL && b->unpinned) {
+        status = fail(b, "--unpinned: on a simulated machine each thread has a "
+                         "core; leave it out");
+    }
+    const struct qn_sync_host_opts o = {.program = b->program,
+                                        .machine = b->machine,
+                                        .unpinned = b->unpinned,
+                                        .argv = argv};
+    status = status == 0 ? b->host->open(&o, &b->cores) : status;
+    status = status == 0 ? check_cores(b) : status;
+    for (uint32_t i = 0; status == 0 && i < b->runs; i++) {
+        if (qn_sync_run_make(&b->run[i], b->command, b->only,
+                             b->host->simulated) != QN_OK) {
+            fprintf(stderr, "%s: not enough memory\n", b->program);
+            status = 1;
+        }
+    }
+    return status == 0 ? qn_sync_run_has(&b->run[0], b->only, b->program)
+                       : status;
+}
+
 /* ---- rounds -------------------------------------------------------------- */
 
-static int run_one(struct bench *b, struct qn_sync_row *r, qn_time_t duration,
+/* @return QN_OK, also if there is no such subject here. */
+static int run_one(struct bench *b, const struct qn_sync_run *run,
+                   struct qn_sync_row *r, qn_time_t duration,
                    struct qn_histogram *ns, struct qn_sync_round *out)
 {
     const struct qn_sync_round_opts o = {
@@ -160,37 +176,61 @@ static int run_one(struct bench *b, struct qn_sync_row *r, qn_time_t duration,
         .o = {.increments = (uint32_t)b->increments,
               .batch = (uint32_t)b->batch,
               .domains = (uint32_t)b->domains},
-        .places = b->unpinned ? NULL : &b->places,
-        .threads = (uint32_t)b->threads,
+        .threads = run->threads,
         .pause_max = (uint32_t)b->pause,
         .duration = duration,
         .seed = b->seed++,
         .ns = ns};
-    int rc = qn_sync_round_run(&o, out);
+    if (r->refused != QN_OK) {
+        return QN_OK;
+    }
+    int rc = b->host->round(&o, out);
+    if (rc == QN_EINVAL || rc == QN_ENOSYS) {
+        r->refused = rc;
+        return QN_OK;
+    }
     if (rc == QN_OK && out->failed > 0) {
         rc = QN_ECORRUPT;
     }
     if (rc != QN_OK) {
-        fprintf(stderr, "%s: %s/%s, seed %llu: %s\n", b->program,
-                r->subject.type->family, r->subject.name,
+        fprintf(stderr, "%s: %s/%s, %u threads, seed %llu: %s\n", b->program,
+                r->subject.type->family, r->subject.name, run->threads,
                 (unsigned long long)o.seed, qn_strerror(rc));
     }
     return rc;
 }
 
+static void add_round(struct bench *b,
+                      struct qn_sync_round out[][QN_SYNC_ROWS_MAX])
+{
+    for (uint32_t k = 0; k < b->runs; k++) {
+        for (uint32_t i = 0; i < b->run[k].rows; i++) {
+            const struct qn_sync_beside beside = {
+                .yardstick = qn_sync_round_rate(&out[k][0]),
+                .first = qn_sync_round_rate(&out[0][i])};
+            if (b->run[k].row[i]->refused == QN_OK) {
+                qn_sync_row_add(b->run[k].row[i], &out[k][i], &beside);
+            }
+        }
+    }
+}
+
+/* All numbers of threads, with all subjects. */
 static int run_round(struct bench *b, bool reverse)
 {
-    struct qn_sync_round out[ROWS_MAX];
-    for (uint32_t k = 0; k < b->rows; k++) {
-        const uint32_t i = reverse ? b->rows - 1 - k : k;
-        int rc = run_one(b, b->row[i], b->round_ms * QN_MS, NULL, &out[i]);
+    static struct qn_sync_round out[QN_SYNC_RUNS_MAX][QN_SYNC_ROWS_MAX];
+    const uint32_t rows = b->run[0].rows;
+    for (uint32_t n = 0; n < b->runs * rows; n++) {
+        const uint32_t at = reverse ? b->runs * rows - 1 - n : n;
+        const struct qn_sync_run *run = &b->run[at / rows];
+        const uint32_t i = at % rows;
+        int rc =
+            run_one(b, run, run->row[i], b->duration, NULL, &out[at / rows][i]);
         if (rc != QN_OK) {
             return rc;
         }
     }
-    for (uint32_t i = 0; i < b->rows; i++) {
-        qn_sync_row_add(b->row[i], &out[i], qn_sync_round_rate(&out[0]));
-    }
+    add_round(b, out);
     return QN_OK;
 }
 
@@ -198,10 +238,11 @@ static int run_latencies(struct bench *b)
 {
     struct qn_sync_round out;
     int rc = QN_OK;
-    for (uint64_t k = 0; k < b->rounds / LATENCIES + 1; k++) {
-        for (uint32_t i = 0; rc == QN_OK && i < b->rows; i++) {
-            rc =
-                run_one(b, b->row[i], b->round_ms * QN_MS, b->row[i]->ns, &out);
+    for (uint32_t k = 0; k < b->runs; k++) {
+        const struct qn_sync_run *run = &b->run[k];
+        for (uint32_t i = 0; rc == QN_OK && i < run->rows; i++) {
+            rc = run_one(b, run, run->row[i], b->duration, run->row[i]->ns,
+                         &out);
         }
     }
     return rc;
@@ -209,118 +250,133 @@ static int run_latencies(struct bench *b)
 
 static int run_rounds(struct bench *b)
 {
-    struct qn_sync_round probe;
-    int rc = run_one(b, b->row[0], PROBE_MS * QN_MS, NULL, &probe);
-    b->probe = rc == QN_OK ? qn_sync_round_rate(&probe) : 0;
+    int rc = QN_OK;
+    for (uint32_t k = 0; rc == QN_OK && k < b->runs; k++) {
+        struct qn_sync_run *run = &b->run[k];
+        struct qn_sync_round probe;
+        rc = run_one(b, run, run->row[0], b->duration / PROBE, NULL, &probe);
+        run->probe = rc == QN_OK ? qn_sync_round_rate(&probe) : 0;
+    }
     for (uint64_t k = 0; rc == QN_OK && k < b->rounds; k++) {
         rc = run_round(b, k % 2 == 1);
     }
-    return rc == QN_OK ? run_latencies(b) : rc;
+    for (uint64_t k = 0; rc == QN_OK && k < b->rounds / LATENCIES + 1; k++) {
+        rc = run_latencies(b);
+    }
+    return rc;
 }
 
-/* ---- the command --------------------------------------------------------- */
+/* ---- the report ---------------------------------------------------------- */
 
-static int report(struct bench *b)
+static json_t *report_run(const struct bench *b, const struct qn_sync_run *run)
 {
     json_t *rows = json_array();
-    fprintf(stderr, "%llu threads on %u cores; fetch-add alone: %.2f Mops/s\n",
-            (unsigned long long)b->threads, b->places.count, b->probe / 1e6);
-    qn_sync_table_head();
-    for (uint32_t i = 0; i < b->rows; i++) {
-        json_array_append_new(rows, qn_sync_table_row(b->row[i]));
+    fprintf(
+        stderr, "%u threads on %u cores%s%s; fetch-add alone: %.2f Mops/s\n",
+        run->threads, b->cores, b->host->simulated ? " in virtual time, " : "",
+        b->host->simulated ? b->machine : "", run->probe / 1e6);
+    qn_sync_table_head(b->run[0].threads);
+    for (uint32_t i = 0; i < run->rows; i++) {
+        json_array_append_new(rows, qn_sync_table_row(run->row[i]));
     }
-    json_t *all = json_pack(
-        "{s:s,s:I,s:i,s:b,s:I,s:I,s:I,s:I,s:I,s:f,s:s,s:o}", "bench",
-        b->command, "threads", (json_int_t)b->threads, "cores",
-        (int)b->places.count, "pinned", !b->unpinned, "rounds",
-        (json_int_t)b->rounds, "round_ms", (json_int_t)b->round_ms, "pause",
-        (json_int_t)b->pause, "increments", (json_int_t)b->increments, "batch",
-        (json_int_t)b->batch, "probe_per_second", b->probe, "compiler",
-        __VERSION__, "subjects", rows);
+    return json_pack("{s:i,s:f,s:o}", "threads", (int)run->threads,
+                     "probe_per_second", run->probe, "subjects", rows);
+}
+
+static json_t *report_all(const struct bench *b)
+{
+    json_t *runs = json_array();
+    for (uint32_t k = 0; k < b->runs; k++) {
+        json_array_append_new(runs, report_run(b, &b->run[k]));
+    }
+    return json_pack("{s:s,s:s?,s:i,s:b,s:I,s:f,s:I,s:I,s:I,s:s,s:o}", "bench",
+                     b->command, "machine", b->machine, "cores", (int)b->cores,
+                     "pinned", !b->unpinned, "rounds", (json_int_t)b->rounds,
+                     "round_ms", (double)b->duration / (double)QN_MS, "pause",
+                     (json_int_t)b->pause, "increments",
+                     (json_int_t)b->increments, "batch", (json_int_t)b->batch,
+                     "compiler", __VERSION__, "runs", runs);
+}
+
+static int draw(const struct bench *b, const json_t *all)
+{
+    FILE *to = qn_output_path_open(b->plot);
+    int error = errno;
+    if (to != NULL) {
+        qn_sync_plot(all, to);
+        error = qn_output_path_close(to);
+    }
+    if (to == NULL || error != 0) {
+        fprintf(stderr, "%s: cannot write %s: %s\n", b->program,
+                qn_output_path_name(b->plot), strerror(error));
+        return 1;
+    }
+    return 0;
+}
+
+static int report(const struct bench *b)
+{
+    json_t *all = report_all(b);
     int status = 0;
     if (json_dumpf(all, stdout, JSON_INDENT(2)) != 0 || puts("") == EOF ||
         fflush(stdout) != 0) {
         fprintf(stderr, "%s: cannot write the result\n", b->program);
         status = 1;
     }
+    if (status == 0 && b->plot != NULL) {
+        status = draw(b, all);
+    }
     json_decref(all);
     return status;
 }
 
-static int measure(struct bench *b)
+/* ---- the command --------------------------------------------------------- */
+
+static const char *summary_of(const char *command)
 {
-    int rc = qn_places_discover(&b->places);
-    rc = rc == QN_OK ? list_rows(b) : rc;
-    if (rc != QN_OK) {
-        fprintf(stderr, "%s: %s\n", b->program, qn_strerror(rc));
-        return 1;
+    static const struct {
+        const char *command, *summary;
+    } all[] = {
+        {"lock", "Measure a counter under each lock"},
+        {"delegate", "Measure a counter by each backend of delegation"},
+        {"queue", "Measure each queue, a put and a take in turn"},
+        {"stack", "Measure each stack, a put and a take in turn"},
+    };
+    static char text[200];
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(all); i++) {
+        if (strcmp(all[i].command, command) == 0) {
+            snprintf(text, sizeof text,
+                     "%s, beside a plain counter by fetch-and-add.\nJSON goes "
+                     "to stdout, a table to stderr.",
+                     all[i].summary);
+        }
     }
-    const int status = check_only(b);
-    if (status != 0) {
-        return status;
-    }
-    return run_rounds(b) == QN_OK ? report(b) : 1;
+    return text;
 }
 
-static void destroy(struct bench *b)
-{
-    for (uint32_t i = 0; i < b->rows; i++) {
-        free(b->row[i]->ns);
-        free(b->row[i]);
-    }
-    b->rows = 0;
-}
-
-static int run(const char *command, const char *summary, int argc, char **argv)
+int qn_sync_bench(const struct qn_sync_host *host, const char *command,
+                  int argc, char **argv)
 {
     static struct bench b; /* too large for the stack */
     int status = 0;
-    b = (struct bench){.command = command,
-                       .threads = 2,
-                       .rounds = 11,
-                       .round_ms = 50,
+    b = (struct bench){.host = host,
+                       .command = command,
+                       .threads = "2",
                        .pause = 64,
-                       .domains = 1,
                        .seed = 1};
     snprintf(b.program, sizeof b.program, "quoin bench %s", command);
-    const struct qn_options o = {b.program, summary, table,
+    const struct qn_options o = {b.program, summary_of(command), table,
                                  QN_ARRAY_COUNT(table), &b};
     if (!qn_options_parse(&o, argc, argv, &status)) {
         return status;
     }
-    if (b.quick) {
-        b.rounds = 2;
-        b.round_ms = QN_MIN(b.round_ms, 2u);
+    status = prepare(&b, argv);
+    if (status == 0) {
+        status = run_rounds(&b) == QN_OK ? report(&b) : 1;
     }
-    status = measure(&b);
-    destroy(&b);
+    for (uint32_t i = 0; i < b.runs; i++) {
+        qn_sync_run_free(&b.run[i]);
+    }
+    host->close();
     return status;
-}
-
-#define SUMMARY(of)                                                            \
-    "Measure " of                                                              \
-    ", beside a plain counter by fetch-and-add.\nJSON goes to stdout, a "      \
-    "table to stderr."
-
-int qn_bench_lock(int argc, char **argv)
-{
-    return run("lock", SUMMARY("a counter under each lock"), argc, argv);
-}
-
-int qn_bench_delegate(int argc, char **argv)
-{
-    return run("delegate", SUMMARY("a counter by each backend of delegation"),
-               argc, argv);
-}
-
-int qn_bench_queue(int argc, char **argv)
-{
-    return run("queue", SUMMARY("each queue, a put and a take in turn"), argc,
-               argv);
-}
-
-int qn_bench_stack(int argc, char **argv)
-{
-    return run("stack", SUMMARY("each stack, a put and a take in turn"), argc,
-               argv);
 }

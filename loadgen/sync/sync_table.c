@@ -1,8 +1,10 @@
 #include "loadgen/sync/sync_table.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "core/base/bits.h"
+#include "core/base/err.h"
 
 double qn_sync_round_rate(const struct qn_sync_round *round)
 {
@@ -10,31 +12,27 @@ double qn_sync_round_rate(const struct qn_sync_round *round)
 }
 
 void qn_sync_row_add(struct qn_sync_row *r, const struct qn_sync_round *round,
-                     double yardstick)
+                     const struct qn_sync_beside *beside)
 {
-    const struct qn_subject_stats *from = &round->stats;
+    const double rate = qn_sync_round_rate(round);
     const uint64_t least = QN_MAX(round->least, 1u);
-    r->rate[r->rounds] = qn_sync_round_rate(round);
-    r->ratio[r->rounds] = qn_sync_round_rate(round) / yardstick;
+    r->rate[r->rounds] = rate;
+    r->ratio[r->rounds] = rate / beside->yardstick;
+    r->kept[r->rounds] = rate / beside->first;
     r->fairness[r->rounds] = (double)round->most / (double)least;
+    r->stalled[r->rounds] = round->stalled;
     r->rounds++;
-    r->operations += round->operations;
-    r->stats.batches += from->batches;
-    r->stats.served += from->served;
-    r->stats.cas += from->cas;
-    r->stats.cas_failed += from->cas_failed;
-    r->stats.parks += from->parks;
-    r->stats.wakes += from->wakes;
-    r->stats.yields += from->yields;
-    r->stats.changes += from->changes;
+    r->operations += round->all;
+    qn_subject_stats_add(&r->stats, &round->stats);
 }
 
-void qn_sync_table_head(void)
+void qn_sync_table_head(uint32_t first)
 {
     fprintf(stderr,
-            "subject                      Mops/s  of fetch-add (95 %%)       "
-            "max/min  ops/batch  cas/op parks/kop   p50 ns    p99.9   p99.99"
-            "        max\n");
+            "subject                      Mops/s  of fetch-add (95 %%)      "
+            "of %3u threads max/min ops/batch  cas/op changes parks/kop "
+            "stalled   p50 ns    p99.9   p99.99        max\n",
+            first);
 }
 
 static json_t *interval(const struct qn_median *m)
@@ -74,33 +72,68 @@ static long long ns_of(const json_t *ns, const char *name)
     return json_integer_value(json_object_get(ns, name));
 }
 
-json_t *qn_sync_table_row(struct qn_sync_row *r)
+/* Medians of a row's rounds. */
+struct medians {
+    struct qn_median rate, ratio, kept, fairness, stalled;
+};
+
+static json_t *object_of(const struct qn_sync_row *r, const char *name,
+                         const struct medians *m, json_t *ns)
 {
-    char name[64];
-    const struct qn_median rate = qn_median_of(r->rate, r->rounds);
-    const struct qn_median ratio = qn_median_of(r->ratio, r->rounds);
-    const struct qn_median fair = qn_median_of(r->fairness, r->rounds);
     const struct qn_subject_stats *s = &r->stats;
-    json_t *ns = latency(r->ns);
-    snprintf(name, sizeof name, "%s/%s", r->subject.type->family,
-             r->subject.name);
-    fprintf(stderr,
-            "%-26s %8.2f  %.3f (%.3f to %.3f) %8.2f %10.1f %7.3f %9.3f %8lld "
-            "%8lld %8lld %10lld\n",
-            name, rate.median / 1e6, ratio.median, ratio.low, ratio.high,
-            fair.median, per(s->served, s->batches), per(s->cas, r->operations),
-            per(s->parks * 1000, r->operations), ns_of(ns, "p50"),
-            ns_of(ns, "p999"), ns_of(ns, "p9999"), ns_of(ns, "max"));
     return json_pack(
-        "{s:s,s:i,s:I,s:o,s:o,s:o,s:f,s:f,s:f,s:f,s:f,s:f,s:I,s:o}", "subject",
-        name, "rounds", (int)r->rounds, "operations", (json_int_t)r->operations,
-        "per_second", interval(&rate), "ratio", interval(&ratio),
-        "max_over_min", interval(&fair), "operations_per_batch",
-        per(s->served, s->batches), "cas_per_operation",
+        "{s:s,s:i,s:I,s:o,s:o,s:o,s:o,s:o,s:f,s:f,s:f,s:f,s:f,s:f,s:I,s:o}",
+        "subject", name, "rounds", (int)r->rounds, "operations",
+        (json_int_t)r->operations, "per_second", interval(&m->rate), "ratio",
+        interval(&m->ratio), "of_first_threads", interval(&m->kept),
+        "max_over_min", interval(&m->fairness), "stalled",
+        isnan(m->stalled.median) ? json_null() : json_real(m->stalled.median),
+        "operations_per_batch", per(s->served, s->batches), "cas_per_operation",
         per(s->cas, r->operations), "cas_failed_per_operation",
         per(s->cas_failed, r->operations), "parks_per_operation",
         per(s->parks, r->operations), "wakes_per_operation",
         per(s->wakes, r->operations), "yields_per_operation",
         per(s->yields, r->operations), "changes", (json_int_t)s->changes, "ns",
         ns);
+}
+
+static json_t *refused(const struct qn_sync_row *r, const char *name)
+{
+    const char *why = r->refused == QN_EINVAL
+                          ? "not with these options, or there are too few "
+                            "cores or queues of words"
+                          : qn_strerror(r->refused);
+    fprintf(stderr, "%-26s not here: %s\n", name, why);
+    return json_pack("{s:s,s:s}", "subject", name, "refused", why);
+}
+
+json_t *qn_sync_table_row(struct qn_sync_row *r)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s/%s", r->subject.type->family,
+             r->subject.name);
+    if (r->refused != QN_OK) {
+        return refused(r, name);
+    }
+    const struct medians m = {.rate = qn_median_of(r->rate, r->rounds),
+                              .ratio = qn_median_of(r->ratio, r->rounds),
+                              .kept = qn_median_of(r->kept, r->rounds),
+                              .fairness = qn_median_of(r->fairness, r->rounds),
+                              .stalled = qn_median_of(r->stalled, r->rounds)};
+    const struct qn_subject_stats *s = &r->stats;
+    json_t *ns = latency(r->ns);
+    char stalled[16] = "-";
+    if (!isnan(m.stalled.median)) {
+        snprintf(stalled, sizeof stalled, "%.2f", m.stalled.median);
+    }
+    fprintf(stderr,
+            "%-26s %8.2f  %.3f (%.3f to %.3f) %14.3f %7.2f %9.1f %7.3f %7llu "
+            "%9.3f %7s %8lld %8lld %8lld %10lld\n",
+            name, m.rate.median / 1e6, m.ratio.median, m.ratio.low,
+            m.ratio.high, m.kept.median, m.fairness.median,
+            per(s->served, s->batches), per(s->cas, r->operations),
+            (unsigned long long)s->changes, per(s->parks * 1000, r->operations),
+            stalled, ns_of(ns, "p50"), ns_of(ns, "p999"), ns_of(ns, "p9999"),
+            ns_of(ns, "max"));
+    return object_of(r, name, &m, ns);
 }

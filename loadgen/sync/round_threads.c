@@ -1,0 +1,182 @@
+/*
+ * Rounds on this machine. Workers join, meet at a barrier, and operate until a
+ * word says stop. The caller sleeps meanwhile, so it takes no core from them.
+ */
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "core/base/err.h"
+#include "core/place/place.h"
+#include "loadgen/cli/quoin.h"
+#include "loadgen/sync/sync_bench.h"
+#include "loadgen/sync/worker.h"
+
+static struct {
+    bool unpinned;
+    struct qn_places places;
+} here;
+
+struct shared {
+    struct qn_sync_workers all;
+    pthread_barrier_t start;
+    qn_a32 stop; /* written by the caller */
+};
+
+/* A thread's argument. */
+struct place {
+    struct shared *r;
+    uint32_t index;
+};
+
+/* A turn is a load and a store, as of a variable in memory. */
+static void pause_for(uint64_t turns)
+{
+    qn_a32 i;
+    qn_store(&i, 0, QN_RELAXED); /* relaxed, as below: it is this thread's */
+    while (qn_load(&i, QN_RELAXED) < turns) {
+        qn_store(&i, qn_load(&i, QN_RELAXED) + 1, QN_RELAXED);
+    }
+}
+
+static void pin(uint32_t index)
+{
+    if (!here.unpinned) {
+        const struct qn_place at =
+            qn_places_of(&here.places, index, QN_BIND_CORE);
+        (void)qn_place_pin(&here.places, &at);
+    }
+}
+
+static void *work(void *arg)
+{
+    const struct place *p = arg;
+    struct shared *r = p->r;
+    struct qn_sync_worker *w = &r->all.worker[p->index];
+    pin(p->index);
+    const int rc = qn_sync_worker_join(w);
+    (void)pthread_barrier_wait(&r->start);
+    /* relaxed: the word alone matters. */
+    while (rc == QN_OK && qn_load(&r->stop, QN_RELAXED) == 0) {
+        pause_for(qn_sync_worker_pause(w));
+        qn_sync_worker_operate(w);
+    }
+    qn_sync_worker_leave(w);
+    return NULL;
+}
+
+static void *serve(void *arg)
+{
+    struct shared *r = arg;
+    pin(r->all.o->threads);
+    (void)r->all.s->type->serve(r->all.s);
+    return NULL;
+}
+
+/* All threads are in the barrier or on their way to it. @return ns. */
+static qn_time_t measure(struct shared *r, qn_time_t duration)
+{
+    const struct timespec pause = {.tv_sec = (time_t)(duration / QN_S),
+                                   .tv_nsec = (long)(duration % QN_S)};
+    (void)pthread_barrier_wait(&r->start);
+    const qn_time_t from = qn_clock_now();
+    (void)nanosleep(&pause, NULL);
+    qn_store(&r->stop, 1, QN_RELAXED); /* relaxed: as its loads */
+    return qn_clock_now() - from;
+}
+
+static int run_workers(struct shared *r, struct qn_sync_round *out)
+{
+    pthread_t thread[QN_SYNC_ROUND_THREADS_MAX], server;
+    struct place place[QN_SYNC_ROUND_THREADS_MAX];
+    const uint32_t threads = r->all.o->threads;
+    const bool served = qn_subject_served(r->all.s);
+    if (served && pthread_create(&server, NULL, serve, r) != 0) {
+        return QN_EAGAIN;
+    }
+    for (uint32_t i = 0; i < threads; i++) {
+        place[i] = (struct place){r, i};
+        if (pthread_create(&thread[i], NULL, work, &place[i]) != 0) {
+            abort(); /* those that are there wait for this one */
+        }
+    }
+    const qn_time_t elapsed = measure(r, r->all.o->duration);
+    for (uint32_t i = 0; i < threads; i++) {
+        (void)pthread_join(thread[i], NULL);
+    }
+    const int rc = qn_sync_workers_check(&r->all, &r->all.worker[0], out);
+    out->elapsed_ns = elapsed;
+    out->stalled = NAN; /* what a thread waits for cannot be seen */
+    if (served) {
+        r->all.s->type->stop(r->all.s);
+        (void)pthread_join(server, NULL);
+    }
+    return rc;
+}
+
+static int round_run(const struct qn_sync_round_opts *o,
+                     struct qn_sync_round *out)
+{
+    struct shared r = {.all = {.o = o}};
+    int rc = qn_sync_workers_create(&r.all, o);
+    if (rc != QN_OK) {
+        return rc;
+    }
+    if (pthread_barrier_init(&r.start, NULL, o->threads + 1) == 0) {
+        rc = run_workers(&r, out);
+        (void)pthread_barrier_destroy(&r.start);
+    } else {
+        rc = QN_EAGAIN;
+    }
+    qn_sync_workers_destroy(&r.all);
+    return rc;
+}
+
+/* A simulated machine is in another program. */
+static int open_here(const struct qn_sync_host_opts *o, uint32_t *cores)
+{
+    if (o->machine != NULL) {
+        return qn_sim_execute(o->program, o->argv);
+    }
+    here.unpinned = o->unpinned;
+    const int rc = qn_places_discover(&here.places);
+    if (rc != QN_OK) {
+        fprintf(stderr, "%s: cannot list the cores: %s\n", o->program,
+                qn_strerror(rc));
+        return 1;
+    }
+    *cores = here.places.count;
+    return 0;
+}
+
+static void close_here(void)
+{
+}
+
+const struct qn_sync_host qn_sync_threads = {.duration = 50 * QN_MS,
+                                             .rounds = 11,
+                                             .open = open_here,
+                                             .close = close_here,
+                                             .round = round_run};
+
+int qn_bench_lock(int argc, char **argv)
+{
+    return qn_sync_bench(&qn_sync_threads, "lock", argc, argv);
+}
+
+int qn_bench_delegate(int argc, char **argv)
+{
+    return qn_sync_bench(&qn_sync_threads, "delegate", argc, argv);
+}
+
+int qn_bench_queue(int argc, char **argv)
+{
+    return qn_sync_bench(&qn_sync_threads, "queue", argc, argv);
+}
+
+int qn_bench_stack(int argc, char **argv)
+{
+    return qn_sync_bench(&qn_sync_threads, "stack", argc, argv);
+}

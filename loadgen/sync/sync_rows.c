@@ -1,0 +1,103 @@
+#include "loadgen/sync/sync_rows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/err.h"
+
+/* Is `name` in a list with commas? NULL lists all. */
+static bool listed(const char *list, const char *name)
+{
+    const size_t len = strlen(name);
+    for (const char *at = list; at != NULL && *at != '\0';) {
+        const size_t word = strcspn(at, ",");
+        if (word == len && memcmp(at, name, len) == 0) {
+            return true;
+        }
+        at += word + (at[word] == ',');
+    }
+    return list == NULL;
+}
+
+static int add_row(struct qn_sync_run *run, const struct qn_subject_name *n)
+{
+    struct qn_sync_row *r = calloc(1, sizeof *r);
+    struct qn_histogram *ns = calloc(1, sizeof *ns);
+    if (r == NULL || ns == NULL || run->rows == QN_SYNC_ROWS_MAX) {
+        free(r);
+        free(ns);
+        return QN_ENOMEM;
+    }
+    r->subject = *n;
+    r->ns = ns;
+    run->row[run->rows++] = r;
+    return QN_OK;
+}
+
+/* Does a command measure a family? The system's mutex goes with all. */
+static bool measures(const char *command, const struct qn_subject_type *t,
+                     bool simulated)
+{
+    const enum qn_subject_kind kind =
+        strcmp(command, "queue") == 0   ? QN_SUBJECT_QUEUE
+        : strcmp(command, "stack") == 0 ? QN_SUBJECT_STACK
+                                        : QN_SUBJECT_COUNTER;
+    return t->kind == kind &&
+           (strcmp(t->family, command) == 0 ||
+            (strcmp(t->family, "mutex") == 0 && !simulated) ||
+            (strcmp(t->family, "counter") == 0 &&
+             strcmp(command, "delegate") == 0));
+}
+
+int qn_sync_run_make(struct qn_sync_run *r, const char *command,
+                     const char *only, bool simulated)
+{
+    const struct qn_subject_name yardstick = {&qn_subject_plain,
+                                              qn_subject_plain.name(0)};
+    int rc = add_row(r, &yardstick);
+    for (uint32_t t = 0; rc == QN_OK && qn_subject_types[t] != NULL; t++) {
+        const struct qn_subject_type *type = qn_subject_types[t];
+        const char *name;
+        for (uint32_t i = 0;
+             rc == QN_OK && measures(command, type, simulated) &&
+             (name = type->name(i)) != NULL;
+             i++) {
+            if (listed(only, name)) {
+                rc = add_row(r, &(struct qn_subject_name){type, name});
+            }
+        }
+    }
+    return rc;
+}
+
+void qn_sync_run_free(struct qn_sync_run *r)
+{
+    for (uint32_t i = 0; i < r->rows; i++) {
+        free(r->row[i]->ns);
+        free(r->row[i]);
+    }
+    r->rows = 0;
+}
+
+int qn_sync_run_has(const struct qn_sync_run *r, const char *only,
+                    const char *program)
+{
+    for (const char *at = only; at != NULL && *at != '\0';) {
+        const size_t len = strcspn(at, ",");
+        bool found = len == 0; /* a comma too many */
+        for (uint32_t i = 1; i < r->rows; i++) {
+            const char *name = r->row[i]->subject.name;
+            found = found || (strlen(name) == len && !memcmp(name, at, len));
+        }
+        if (!found) {
+            fprintf(stderr,
+                    "%s: --only: there is no %.*s here; leave it out "
+                    "to see all\n",
+                    program, (int)len, at);
+            return 2;
+        }
+        at += len + (at[len] == ',');
+    }
+    return 0;
+}
