@@ -20,6 +20,17 @@
 
 #include "core/base/atomic.h"
 
+/** Version of the memory of locks, delegates and collections: one more with
+ *  each change of a layout or of a list of types. */
+#define QN_SYNC_VERSION 1u
+
+/** What memory says that holds the type of that number in its list. Zeros, and
+ *  memory of another version, say something else. */
+static inline uint32_t qn_sync_says(uint32_t number)
+{
+    return QN_SYNC_VERSION << 16 | (number + 1);
+}
+
 /** Most clients of one object. */
 #define QN_SYNC_CLIENTS_MAX 1024u
 

@@ -3,7 +3,7 @@
  *
  * The memory of an object begins with a head that says what the object is, so
  * that a process which only has the memory can open it: names of the backend
- * and of the lock, since processes may number them differently, and sizes.
+ * and of the lock, sizes, and the version of all of that.
  * Only `format` writes it; each handle has a copy. Behind it lies what the
  * backend needs.
  */
@@ -23,7 +23,7 @@
 struct head {
     alignas(QN_CACHELINE) char type[NAME_BYTES]; /* zero at the end */
     char lock[NAME_BYTES];
-    uint32_t clients, batch, domains, change_every;
+    uint32_t version, clients, batch, domains, change_every;
     struct qn_server_opts server;
 };
 
@@ -104,7 +104,8 @@ int qn_delegate_format(void *memory, const struct qn_delegate_opts *o)
         return QN_EINVAL;
     }
     (void)complete(o, &all);
-    struct head head = {.clients = all.clients,
+    struct head head = {.version = QN_SYNC_VERSION,
+                        .clients = all.clients,
                         .batch = all.batch,
                         .domains = all.domains,
                         .change_every = all.change_every,
@@ -133,7 +134,8 @@ int qn_backend_open(struct qn_backend *b, void *memory, qn_delegate_fn *run,
                                        .lock = qn_lock_find(head.lock),
                                        .change_every = head.change_every,
                                        .server = head.server};
-    if (o.type == NULL || (o.type->lock != NULL && o.lock == NULL) ||
+    if (head.version != QN_SYNC_VERSION || o.type == NULL ||
+        (o.type->lock != NULL && o.lock == NULL) ||
         qn_delegate_bytes(&o) == 0) {
         return QN_EINVAL;
     }

@@ -65,7 +65,7 @@ int qn_lock_format(const struct qn_lock_type *type, void *memory,
     }
     QN_ASSERT((uintptr_t)memory % QN_CACHELINE == 0);
     /* relaxed twice: no other thread has the lock yet. */
-    qn_store(&m->type, number_of(type->name) + 1, QN_RELAXED);
+    qn_store(&m->type, qn_sync_says(number_of(type->name)), QN_RELAXED);
     qn_store(&m->clients, opts->clients, QN_RELAXED);
     qn_sync_places_format(m->place, opts->clients);
     if (type->format != NULL) {
@@ -80,7 +80,7 @@ int qn_lock_join(const struct qn_lock_type *type, void *memory,
     struct qn_lock_memory *m = memory;
     /* relaxed twice: constant since before the caller got the memory. */
     const uint32_t clients = qn_load(&m->clients, QN_RELAXED);
-    if (qn_load(&m->type, QN_RELAXED) != number_of(type->name) + 1) {
+    if (qn_load(&m->type, QN_RELAXED) != qn_sync_says(number_of(type->name))) {
         return QN_EINVAL;
     }
     struct qn_lock_client new = {

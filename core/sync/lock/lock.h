@@ -118,8 +118,9 @@ int qn_lock_format(const struct qn_lock_type *type, void *memory,
  * @param port    Kept; NULL but for locks over words.
  * @param c       Filled.
  * @return QN_OK; QN_EAGAIN: there are as many clients as fit; QN_EINVAL: no
- *         lock of that type, or one over words without a port; QN_EDQUOT: what
- *         may be sent to that port would not fit (core/sync/port.h).
+ *         lock of that type, one of another version of the library, or one over
+ *         words without a port; QN_EDQUOT: what may be sent to that port would
+ *         not fit (core/sync/port.h).
  */
 int qn_lock_join(const struct qn_lock_type *type, void *memory,
                  struct qn_sync_port *port, struct qn_lock_client *c);

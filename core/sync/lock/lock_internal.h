@@ -14,7 +14,7 @@
 #include "core/sync/lock/lock.h"
 
 struct qn_lock_memory {
-    alignas(QN_CACHELINE) qn_a32 type; /* its index in qn_lock_types, + 1 */
+    alignas(QN_CACHELINE) qn_a32 type; /* qn_sync_says, of qn_lock_types */
     qn_a32 clients;
     qn_a32 object; /* hyblock: its number at the device, once one has joined */
     alignas(QN_CACHELINE) qn_a32 word; /* tas, ttas, mcs; locks over words */

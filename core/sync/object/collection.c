@@ -17,7 +17,7 @@
 #include "core/sync/object/treiber.h"
 
 struct collection_head {
-    alignas(QN_CACHELINE) uint32_t type; /* place in the list, + 1 */
+    alignas(QN_CACHELINE) uint32_t says; /* qn_sync_says, of the list */
 };
 
 const struct qn_collection_type *const qn_collection_types[] = {
@@ -57,7 +57,7 @@ int qn_collection_format(void *memory, const struct qn_collection_opts *o)
     }
     for (uint32_t i = 0; i < types; i++) {
         if (qn_collection_types[i] == o->type) {
-            head->type = i + 1;
+            head->says = qn_sync_says(i);
         }
     }
     return o->type->format(head + 1, o);
@@ -66,10 +66,14 @@ int qn_collection_format(void *memory, const struct qn_collection_opts *o)
 int qn_collection_open(struct qn_collection *q, void *memory)
 {
     struct collection_head *head = memory;
-    if (head->type == 0 || head->type > types) {
+    uint32_t number = 0;
+    while (number < types && head->says != qn_sync_says(number)) {
+        number++;
+    }
+    if (number == types) {
         return QN_EINVAL;
     }
-    q->type = qn_collection_types[head->type - 1];
+    q->type = qn_collection_types[number];
     q->memory = head + 1;
     return q->type->open == NULL ? QN_OK : q->type->open(q);
 }

@@ -168,7 +168,8 @@ int qn_collection_format(void *memory, const struct qn_collection_opts *o);
  * Make this process's handle.
  *
  * @param q  Filled; stays where it is while it has clients. Needs no close.
- * @return QN_OK; QN_EINVAL: the memory holds no collection.
+ * @return QN_OK; QN_EINVAL: the memory holds no collection, or one of another
+ *         version of the library.
  */
 int qn_collection_open(struct qn_collection *q, void *memory);
 

@@ -3,14 +3,15 @@
 
 #include "core/base/atomic.h"
 #include "core/base/err.h"
+#include "core/sync/clients.h"
 #include "core/sync/object/mutant.h"
 
 struct counter_memory {
-    alignas(QN_CACHELINE) uint32_t form; /* 0: none yet; format only */
+    alignas(QN_CACHELINE) uint32_t says; /* qn_sync_says, of its form */
     alignas(QN_CACHELINE) qn_a64 value;
 };
 
-enum { FETCH_ADD = 1, DELEGATED };
+enum { FETCH_ADD, DELEGATED }; /* forms */
 
 static struct qn_delegate_opts delegate_of(const struct qn_counter_opts *o)
 {
@@ -32,7 +33,7 @@ size_t qn_counter_bytes(const struct qn_counter_opts *o)
 int qn_counter_format(void *memory, const struct qn_counter_opts *o)
 {
     struct counter_memory *m = memory;
-    m->form = o->delegate == NULL ? FETCH_ADD : DELEGATED;
+    m->says = qn_sync_says(o->delegate == NULL ? FETCH_ADD : DELEGATED);
     if (o->delegate == NULL) {
         return QN_OK;
     }
@@ -53,11 +54,12 @@ static uint64_t run(void *ctx, uint32_t op, uint64_t arg)
 int qn_counter_open(struct qn_counter *n, void *memory)
 {
     struct counter_memory *m = memory;
-    if (m->form != FETCH_ADD && m->form != DELEGATED) {
+    if (m->says != qn_sync_says(FETCH_ADD) &&
+        m->says != qn_sync_says(DELEGATED)) {
         return QN_EINVAL;
     }
     n->value = &m->value;
-    n->delegates = m->form == DELEGATED;
+    n->delegates = m->says == qn_sync_says(DELEGATED);
     return n->delegates ? qn_delegate_open(&n->d, m + 1, run, &m->value)
                         : QN_OK;
 }

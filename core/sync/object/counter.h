@@ -44,7 +44,8 @@ size_t qn_counter_bytes(const struct qn_counter_opts *o);
 int qn_counter_format(void *memory, const struct qn_counter_opts *o);
 
 /** @param n  Filled; stays where it is while it has clients.
- *  @return QN_OK, QN_EINVAL: the memory holds no counter. */
+ *  @return QN_OK, QN_EINVAL: the memory holds no counter, or one of another
+ *  version of the library. */
 int qn_counter_open(struct qn_counter *n, void *memory);
 
 /** @param o  NULL: domain 0, no port. @return as qn_delegate_join. */

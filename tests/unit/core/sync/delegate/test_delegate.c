@@ -63,6 +63,23 @@ Test(delegate, memory_without_an_object_is_not_opened)
     cr_expect_eq(qn_delegate_open(&d, memory, NULL, NULL), QN_EINVAL);
 }
 
+/* The version lies behind the two names. */
+Test(delegate, one_of_another_version_is_not_opened)
+{
+    FOR_EACH(type)
+    {
+        struct world w;
+        struct qn_delegate d;
+        world_make(&w, &(struct qn_delegate_opts){.type = type, .clients = 2});
+        uint32_t *version = (uint32_t *)w.memory + 8;
+        (*version)++;
+        cr_expect_eq(qn_delegate_open(&d, w.memory, NULL, NULL), QN_EINVAL);
+        (*version)--;
+        cr_expect_eq(qn_delegate_open(&d, w.memory, NULL, NULL), QN_OK);
+        world_free(&w);
+    }
+}
+
 Test(delegate, places_are_taken_and_given_back)
 {
     FOR_EACH(type)

@@ -52,6 +52,21 @@ Test(lock, one_client_too_many_is_told_to_try_again)
     }
 }
 
+Test(lock, one_of_another_version_is_refused)
+{
+    EACH_TYPE(type)
+    {
+        struct qn_lock_client c;
+        struct qn_lock_memory *m = lock_of(type, 1);
+        const uint32_t says = qn_load(&m->type, QN_RELAXED);
+        qn_store(&m->type, says + (1u << 16), QN_RELAXED);
+        cr_expect_eq(qn_lock_join(type, m, NULL, &c), QN_EINVAL);
+        qn_store(&m->type, says, QN_RELAXED);
+        cr_expect_eq(qn_lock_join(type, m, NULL, &c), QN_OK);
+        free(m);
+    }
+}
+
 Test(lock, memory_without_a_lock_of_the_type_is_refused)
 {
     struct qn_lock_client c;

@@ -216,6 +216,24 @@ Test(collection, options_out_of_range_are_refused)
     cr_assert_eq(qn_collection_open(&q, memory), QN_EINVAL);
 }
 
+/* The version is the upper half of the first word. */
+static void another_version(const struct collection *t,
+                            struct qn_collection_client *c)
+{
+    struct qn_collection q;
+    uint32_t *says = t->memory;
+    (void)c;
+    *says += 1u << 16;
+    cr_expect_eq(qn_collection_open(&q, t->memory), QN_EINVAL);
+    *says -= 1u << 16;
+    cr_expect_eq(qn_collection_open(&q, t->memory), QN_OK);
+}
+
+Test(collection, one_of_another_version_is_not_opened)
+{
+    for_each_kind(another_version);
+}
+
 Test(collection, types_have_names_of_their_own)
 {
     for (uint32_t i = 0; qn_collection_types[i] != NULL; i++) {

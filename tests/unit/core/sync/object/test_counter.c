@@ -31,6 +31,10 @@ static void make(struct world *w, const char *backend, uint32_t clients)
     memset(w->memory, 0, bytes);
     cr_assert_eq(qn_counter_open(&w->counter, w->memory), QN_EINVAL);
     cr_assert_eq(qn_counter_format(w->memory, &o), QN_OK);
+    /* Of another version: the upper half of the first word. */
+    *(uint32_t *)w->memory += 1u << 16;
+    cr_assert_eq(qn_counter_open(&w->counter, w->memory), QN_EINVAL);
+    *(uint32_t *)w->memory -= 1u << 16;
     cr_assert_eq(qn_counter_open(&w->counter, w->memory), QN_OK);
 }
 
