@@ -46,9 +46,13 @@
  * Progress: blocking. Only a call in progress can hold up other clients; a
  * thread that dies inside a call holds them up for ever. A client that ends
  * without leaving costs its place. No call may be made in a signal handler, nor
- * with a client that was joined before fork() by the child. An operation may
- * delegate to other objects as long as no cycle of objects arises; to its own
- * object it must not, which a call of the same client refuses.
+ * with a client that was joined before fork() by the child.
+ *
+ * Nesting: an operation may delegate to other objects as long as no cycle of
+ * objects arises; to its own object it must not, which a call of the same
+ * client refuses. All operations of an object may use one client there, on
+ * whichever thread they run, since they run one at a time; one with a port is
+ * of its thread, so these operations must be run by a server.
  */
 
 #include "core/base/atomic.h"
@@ -207,7 +211,8 @@ int qn_delegate_format(void *memory, const struct qn_delegate_opts *o);
  *
  * @param d    Filled. Needs no close.
  * @param run  What runs the operations; kept, with `ctx`, as long as `d`.
- * @return QN_OK; QN_EINVAL: the memory holds no object of a known backend.
+ * @return QN_OK; QN_EINVAL: the memory holds no object of a known backend, or
+ *         one of another version of the library.
  */
 int qn_delegate_open(struct qn_delegate *d, void *memory, qn_delegate_fn *run,
                      void *ctx);

@@ -5,11 +5,18 @@
 
 #include "tests/support/test.h"
 
+static uint64_t nest(struct world *w)
+{
+    const struct qn_delegate *d = w->inner != NULL ? &w->inner->d : &w->d;
+    uint64_t result;
+    const int rc = qn_delegate(d, w->nested, ADD, 1, &result);
+    return rc == QN_OK ? result : (uint64_t)-rc;
+}
+
 static uint64_t run(void *ctx, uint32_t op, uint64_t arg)
 {
     struct world *w = ctx;
     uint64_t was = w->counter;
-    uint64_t result;
     switch (op) {
     case ADD:
         w->counter += arg;
@@ -17,7 +24,7 @@ static uint64_t run(void *ctx, uint32_t op, uint64_t arg)
     case TOP:
         return UINT64_MAX;
     default:
-        return (uint64_t)-qn_delegate(&w->d, w->nested, ADD, 1, &result);
+        return nest(w);
     }
 }
 

@@ -10,14 +10,16 @@
 enum {
     ADD, /* to the counter; returns what it was */
     TOP, /* returns all bits set */
-    NEST /* calls the object again with `nested`; returns the answer, plain */
+    NEST /* adds 1 to `inner` with the client `nested`; returns its result, or
+            the error, plain */
 };
 
 struct world {
     void *memory;
     size_t bytes;
     struct qn_delegate d;
-    uint64_t counter; /* plain: the backend excludes */
+    uint64_t counter;    /* plain: the backend excludes */
+    struct world *inner; /* NULL: the object itself */
     struct qn_delegate_client *nested;
 };
 

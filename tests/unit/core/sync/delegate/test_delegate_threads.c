@@ -15,21 +15,11 @@ static struct world world;
 
 struct user {
     pthread_t thread;
-    uint32_t number;
+    uint32_t number, op;
     uint32_t stay; /* calls between join and leave */
     bool ordered;  /* its results grew */
     struct qn_delegate_stats stats;
 };
-
-static void add_stats(struct user *u, const struct qn_delegate_client *c)
-{
-    const struct qn_delegate_stats s = qn_delegate_stats_of(&world.d, c);
-    u->stats.operations += s.operations;
-    u->stats.served += s.served;
-    u->stats.batches += s.batches;
-    u->stats.changes += s.changes;
-    u->stats.elsewhere += s.elsewhere;
-}
 
 static void *use(void *arg)
 {
@@ -44,53 +34,54 @@ static void *use(void *arg)
         }
         for (uint32_t i = 0; i < u->stay && done < CALLS; i++, done++) {
             uint64_t was = 0;
-            if (qn_delegate(&world.d, &c, ADD, 1, &was) != QN_OK) {
+            if (qn_delegate(&world.d, &c, u->op, 1, &was) != QN_OK) {
                 u->ordered = false;
             }
             u->ordered &= done == 0 || was > before;
             before = was;
         }
-        add_stats(u, &c);
+        const struct qn_delegate_stats stats =
+            qn_delegate_stats_of(&world.d, &c);
+        qn_delegate_stats_add(&u->stats, &stats);
         qn_delegate_leave(&world.d, &c);
     }
     return NULL;
 }
 
-static struct qn_delegate_stats sum_of(const struct user *u)
-{
-    struct qn_delegate_stats sum = {0};
-    for (uint32_t i = 0; i < THREADS; i++) {
-        sum.operations += u[i].stats.operations;
-        sum.served += u[i].stats.served;
-        sum.batches += u[i].stats.batches;
-        sum.changes += u[i].stats.changes;
-        sum.elsewhere += u[i].stats.elsewhere;
-    }
-    return sum;
-}
-
-static struct qn_delegate_stats crowd(const struct qn_delegate_opts *o,
-                                      uint32_t stay)
+/* All threads add: to the object, or by its operations to `inner`. */
+static struct qn_delegate_stats crowd_at(const struct qn_delegate_opts *o,
+                                         uint32_t stay, struct world *inner,
+                                         struct qn_delegate_client *nested)
 {
     struct user u[THREADS];
+    struct qn_delegate_stats sum = {0};
     world_make(&world, o);
+    world.inner = inner;
+    world.nested = nested;
     for (uint32_t i = 0; i < THREADS; i++) {
-        u[i] = (struct user){.number = i, .stay = stay};
+        u[i] = (struct user){
+            .number = i, .op = inner != NULL ? NEST : ADD, .stay = stay};
         cr_assert_eq(pthread_create(&u[i].thread, NULL, use, &u[i]), 0);
     }
     for (uint32_t i = 0; i < THREADS; i++) {
         cr_assert_eq(pthread_join(u[i].thread, NULL), 0);
         cr_expect(u[i].ordered, "%s: thread %u", o->type->name, i);
+        qn_delegate_stats_add(&sum, &u[i].stats);
     }
-    const struct qn_delegate_stats sum = sum_of(u);
-    cr_expect_eq(world.counter, THREADS * CALLS, "%s: %lu", o->type->name,
-                 world.counter);
+    const uint64_t counter = (inner != NULL ? inner : &world)->counter;
+    cr_expect_eq(counter, THREADS * CALLS, "%s: %lu", o->type->name, counter);
     cr_expect_eq(sum.operations, THREADS * CALLS);
     cr_expect_eq(sum.served, THREADS * CALLS);
     const uint64_t most = 1 + (o->batch != 0 ? o->batch : QN_DELEGATE_BATCH);
     cr_expect_leq(sum.served, most * sum.batches, "%s", o->type->name);
     world_free(&world);
     return sum;
+}
+
+static struct qn_delegate_stats crowd(const struct qn_delegate_opts *o,
+                                      uint32_t stay)
+{
+    return crowd_at(o, stay, NULL, NULL);
 }
 
 static void one_core(void)
@@ -157,4 +148,23 @@ Test(delegate_threads, auto_that_changes_every_10_operations, .timeout = 100)
     one_core();
     s = crowd(&o, CALLS);
     cr_expect_geq(s.changes, THREADS * CALLS / 12);
+}
+
+/* Whichever thread runs an operation uses the client that they have at the
+ * other object: one at a time. */
+Test(delegate_threads, operations_call_another_object, .timeout = 100)
+{
+    for (uint32_t i = 0; qn_delegate_types[i] != NULL; i++) {
+        const struct qn_delegate_opts one = {.type = qn_delegate_types[i],
+                                             .clients = 1};
+        const struct qn_delegate_opts o = {
+            .type = qn_delegate_types[i], .clients = THREADS, .domains = 2};
+        struct world inner;
+        struct qn_delegate_client nested;
+        world_make(&inner, &one);
+        cr_assert_eq(qn_delegate_join(&inner.d, &nested, NULL), QN_OK);
+        crowd_at(&o, CALLS, &inner, &nested);
+        qn_delegate_leave(&inner.d, &nested);
+        world_free(&inner);
+    }
 }
