@@ -7,6 +7,7 @@
 
 #include "core/base/bits.h"
 #include "core/sync/clients.h"
+#include "core/sync/delegate/shm_server_internal.h"
 #include "tests/support/test.h"
 #include "tests/unit/core/sync/delegate/delegate_world.h"
 
@@ -213,6 +214,30 @@ Test(server, places_are_given_again)
         qn_delegate_leave(&w.d, &c[1]);
         qn_delegate_leave(&w.d, &c[0]);
     }
+    world_free(&w);
+}
+
+/* Counts of requests run freely; here they begin near their end. */
+Test(server, requests_are_counted_beyond_32_bits)
+{
+    struct world w;
+    struct qn_delegate_client c;
+    struct qn_delegate_server s = {0};
+    const struct qn_delegate_opts o = served(1, 1, &forms[0]);
+    const uint32_t late = UINT32_MAX - 10;
+    world_make(&w, &o);
+    const struct qn_backend *b = &w.d.at[0];
+    const struct qn_shm_layout l = qn_shm_layout_of(&b->o);
+    qn_store(&qn_shm_lines_of(b, &l, 0, 0).slot->request,
+             (uint64_t)late << 32 | late, QN_RELAXED);
+    qn_store(&qn_shm_served(b, &l)[0], late, QN_RELAXED);
+    cr_assert_eq(qn_delegate_join(&w.d, &c, NULL), QN_OK);
+    for (uint64_t first = 0; first < 30; first += 3) {
+        submits(&w, &c, 3);
+        cr_assert_eq(qn_delegate_poll(&w.d, &s), 3);
+        collects(&w, &c, first, 3);
+    }
+    qn_delegate_leave(&w.d, &c);
     world_free(&w);
 }
 
