@@ -12,9 +12,9 @@
 
 #define SLEEP_NS (50 * QN_US)
 
-/* Ports beside those of clients: of two servers, for the ends of a queue each,
+/* Ports beside those of clients: of three servers, each at two objects,
  * and of one client too many. */
-#define PORTS_MORE 5u
+#define PORTS_MORE 7u
 
 const struct qn_subject_type *const qn_subject_types[] = {
     &qn_subject_plain,       &qn_subject_mutex_count,
@@ -52,13 +52,12 @@ static void free_subject(struct qn_subject *s)
     free(s);
 }
 
-/* May combiners be sent all that they may be sent? A collection has two. */
-static bool fits_shared(enum qn_subject_kind kind,
-                        const struct qn_subject_opts *o)
+/* May combiners be sent all that they may be sent? */
+static bool fits_shared(uint32_t objects, const struct qn_subject_opts *o)
 {
-    const uint32_t ends = kind == QN_SUBJECT_COUNTER ? 1 : 2;
     const uint32_t batch = o->batch != 0 ? o->batch : QN_DELEGATE_BATCH;
-    return ends * QN_SYNC_WORDS * QN_MIN(o->clients - 1, batch) <=
+    return QN_MAX(objects, 1u) * QN_SYNC_WORDS *
+               QN_MIN(o->clients - 1, batch) <=
            QN_WORDS_SHARED_MAX;
 }
 
@@ -74,10 +73,10 @@ int qn_subject_create(struct qn_subject **s, const struct qn_subject_name *n,
     made->o = *o;
     int rc = QN_OK;
     if (n->type->words != NULL && n->type->words(made)) {
-        const struct qn_ports_opts p = {.count = o->clients + PORTS_MORE,
-                                        .split = o->split ||
-                                                 !fits_shared(n->type->kind, o),
-                                        .looks_on = o->looks_on};
+        const struct qn_ports_opts p = {
+            .count = o->clients + PORTS_MORE,
+            .split = o->split || !fits_shared(n->type->objects, o),
+            .looks_on = o->looks_on};
         rc = qn_ports_create(&made->ports, &p);
     }
     rc = rc == QN_OK ? n->type->create(made) : rc;
@@ -231,6 +230,25 @@ struct qn_delegate_opts qn_subject_delegate(const struct qn_subject *s,
         d.server = s->o.server;
     }
     return d;
+}
+
+/* With grouped replies each domain has places of its own. */
+int qn_subject_join_delegate(struct qn_subject *s,
+                             const struct qn_subject_client *of,
+                             struct qn_sync_port *port,
+                             const struct qn_delegate *d,
+                             struct qn_delegate_client *c)
+{
+    const bool domains = d->at[0].type->domains;
+    const uint32_t first = qn_subject_domain(s, of, domains);
+    const uint32_t n = domains ? QN_MAX(s->o.domains, 1u) : 1;
+    int rc = QN_EAGAIN;
+    for (uint32_t i = 0; i < n && rc == QN_EAGAIN; i++) {
+        const struct qn_delegate_join_opts o = {.domain = (first + i) % n,
+                                                .port = port};
+        rc = qn_delegate_join(d, c, &o);
+    }
+    return rc;
 }
 
 uint32_t qn_subject_domain(struct qn_subject *s,

@@ -111,6 +111,7 @@ struct qn_subject_client {
 struct qn_subject_type {
     const char *family;
     enum qn_subject_kind kind;
+    uint32_t objects; /* delegates that a client joins at most; 0: 1 */
     const char *(*name)(uint32_t i); /* of the i-th; NULL past the last */
     /** Does a client need a port? NULL: none does. */
     bool (*words)(const struct qn_subject *s);
@@ -124,6 +125,11 @@ struct qn_subject_type {
     /** NULL: nothing is counted. */
     void (*stats)(struct qn_subject *s, struct qn_subject_client *c,
                   struct qn_subject_stats *out);
+    /** Of those with servers; else NULL: begin an addition, and end the oldest
+     *  one (core/sync/delegate/server.h). */
+    int (*submit)(struct qn_subject *s, struct qn_subject_client *c);
+    int (*collect)(struct qn_subject *s, struct qn_subject_client *c,
+                   uint64_t *was);
     /* Of those with servers; else NULL. `served` says which have one. */
     bool (*served)(const struct qn_subject *s);
     int (*serve)(struct qn_subject *s);
@@ -184,6 +190,16 @@ struct qn_sync_port *qn_subject_server_port(struct qn_subject *s);
 /** Options of a delegate, of the subject or a part of it. */
 struct qn_delegate_opts qn_subject_delegate(
     const struct qn_subject *s, const struct qn_delegate_type *type);
+
+/** Join a delegate, of the subject or a part of it, in any domain.
+ *  @param of    The client that joins; NULL: a server.
+ *  @param port  Its port, or NULL.
+ *  @return as qn_delegate_join. */
+int qn_subject_join_delegate(struct qn_subject *s,
+                             const struct qn_subject_client *of,
+                             struct qn_sync_port *port,
+                             const struct qn_delegate *d,
+                             struct qn_delegate_client *c);
 
 /** The domain of a client that joins, of a server if NULL. @param has  Does the
  *  type have domains? */

@@ -242,6 +242,7 @@ static void stop(struct qn_subject *s)
 const struct qn_subject_type qn_subject_queue = {
     .family = "queue",
     .kind = QN_SUBJECT_QUEUE,
+    .objects = 2,
     .name = queue_name,
     .words = words,
     .create = create,
@@ -257,6 +258,7 @@ const struct qn_subject_type qn_subject_queue = {
 const struct qn_subject_type qn_subject_stack = {
     .family = "stack",
     .kind = QN_SUBJECT_STACK,
+    .objects = 2,
     .name = stack_name,
     .words = words,
     .create = create,

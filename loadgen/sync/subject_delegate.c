@@ -73,19 +73,10 @@ static int create(struct qn_subject *s)
     return rc == QN_OK ? qn_delegate_open(s->handle, s->memory, run, s) : rc;
 }
 
-/* With grouped replies each domain has places of its own. */
 static int join(struct qn_subject *s, struct qn_subject_client *c)
 {
-    const bool domains = qn_delegate_find(s->name)->domains;
-    const uint32_t first = qn_subject_domain(s, c, domains);
-    const uint32_t n = domains ? QN_MAX(s->o.domains, 1u) : 1;
-    int rc = QN_EAGAIN;
-    for (uint32_t i = 0; i < n && rc == QN_EAGAIN; i++) {
-        const struct qn_delegate_join_opts o = {.domain = (first + i) % n,
-                                                .port = c->port};
-        rc = qn_delegate_join(s->handle, (struct qn_delegate_client *)c, &o);
-    }
-    return rc;
+    return qn_subject_join_delegate(s, c, c->port, s->handle,
+                                    (struct qn_delegate_client *)c);
 }
 
 static void leave(struct qn_subject *s, struct qn_subject_client *c)
@@ -104,6 +95,17 @@ static uint64_t operate(struct qn_subject *s, struct qn_subject_client *c,
     return was;
 }
 
+static int submit(struct qn_subject *s, struct qn_subject_client *c)
+{
+    return qn_delegate_submit(s->handle, (struct qn_delegate_client *)c, 0, 0);
+}
+
+static int collect(struct qn_subject *s, struct qn_subject_client *c,
+                   uint64_t *was)
+{
+    return qn_delegate_collect(s->handle, (struct qn_delegate_client *)c, was);
+}
+
 static void stats(struct qn_subject *s, struct qn_subject_client *c,
                   struct qn_subject_stats *out)
 {
@@ -112,16 +114,19 @@ static void stats(struct qn_subject *s, struct qn_subject_client *c,
     *out = qn_subject_stats_of(&from);
 }
 
-const struct qn_subject_type qn_subject_delegation = {.family = "delegate",
-                                                      .kind =
-                                                          QN_SUBJECT_COUNTER,
-                                                      .name = name,
-                                                      .words = words,
-                                                      .create = create,
-                                                      .join = join,
-                                                      .leave = leave,
-                                                      .operate = operate,
-                                                      .stats = stats,
-                                                      .served = served,
-                                                      .serve = serve,
-                                                      .stop = stop};
+const struct qn_subject_type qn_subject_delegation = {
+    .family = "delegate",
+    .kind = QN_SUBJECT_COUNTER,
+    .name = name,
+    .words = words,
+    .create = create,
+    .join = join,
+    .leave = leave,
+    .operate = operate,
+    .stats = stats,
+    .submit = submit,
+    .collect = collect,
+    .served = served,
+    .serve = serve,
+    .stop = stop,
+};

@@ -17,10 +17,12 @@
 #include "loadgen/base/random.h"
 #include "loadgen/verify/object/object_history.h"
 
-enum { THREADS_MAX = 16, CLIENTS_MAX = THREADS_MAX + 1, SERVERS = 2 };
+/* 41 clients send a core more words than it has room for. */
+enum { THREADS_MAX = 41, CLIENTS_MAX = THREADS_MAX + 1, SERVERS = 3 };
 
-#define TICK_NS (100 * QN_US) /* of the caller, between two signals */
-#define NUMBERS 20            /* bits of a value; the thread is above */
+#define TICK_NS    (100 * QN_US) /* of the caller, between two signals */
+#define SLOW_EVERY 8             /* additions of a slow thread */
+#define NUMBERS    20            /* bits of a value; the thread is above */
 
 /* What a thread does, for the report of a hang. */
 enum state { JOINS, OPERATES, LEAVES, ENDED, STATES };
@@ -30,8 +32,11 @@ struct drawn {
     uint32_t threads, cores;
     uint32_t leave_every; /* operations; 0: at the end */
     uint32_t each;        /* operations of a thread */
-    bool signals;
-    uint32_t stop_every; /* ticks, of the server */
+    uint32_t signals;     /* 0: none; 1: to any thread; 2: to the first one,
+                             which is slow */
+    uint32_t stop_every;  /* ticks, of the server */
+    uint32_t window;      /* additions of a thread at a server on their way; 0:
+                             calls only */
 };
 
 struct run;
@@ -44,7 +49,9 @@ struct worker {
     qn_a32 state;    /* written by the worker, read by the caller */
     qn_a64 finished; /* operations; the same */
     struct qn_object_record *record; /* [each] */
-    size_t records;
+    size_t records, submitted;       /* finished, begun */
+    uint64_t last;                   /* result of an addition, + 1 */
+    bool disorder;                   /* a later one was not greater */
     uint64_t put, taken;
     int rc;
     struct qn_subject_client client;
@@ -82,11 +89,12 @@ static const struct qn_lock_type *draw_lock(uint64_t *seed)
 static struct drawn draw(const struct stress_plan *p)
 {
     uint64_t seed = qn_random_split(p->seed, 0);
-    struct drawn d = {.threads = ONE_OF(&seed, 1, 2, 2, 3, 4, 8, 16),
+    struct drawn d = {.threads = ONE_OF(&seed, 1, 2, 2, 3, 3, 4, 4, 8, 16, 41),
                       .cores = ONE_OF(&seed, 1, 2, 2),
                       .leave_every = ONE_OF(&seed, 0, 1, 5, 50),
-                      .signals = ONE_OF(&seed, 0, 1),
-                      .stop_every = ONE_OF(&seed, 0, 3, 30)};
+                      .signals = ONE_OF(&seed, 0, 1, 2),
+                      .stop_every = ONE_OF(&seed, 0, 3, 30),
+                      .window = ONE_OF(&seed, 0, 1, 3, 8)};
     d.each = QN_MAX(p->operations / d.threads, 1u);
     d.o = (struct qn_subject_opts){.clients = d.threads,
                                    .capacity = ONE_OF(&seed, 1, 2, 7, 1000),
@@ -117,10 +125,10 @@ void stress_describe(const struct stress_plan *p, char *text)
     const struct drawn d = draw(p);
     snprintf(text, STRESS_TEXT,
              "%s/%s, seed %llu: %u threads, %u places, %u cores, leave every "
-             "%u, signals %d, capacity %u, batch %u, lock %s",
+             "%u, signals %u, window %u, capacity %u, batch %u, lock %s",
              p->subject.type->family, p->subject.name,
              (unsigned long long)p->seed, d.threads, d.o.clients, d.cores,
-             d.leave_every, d.signals, d.o.capacity, d.o.batch,
+             d.leave_every, d.signals, d.window, d.o.capacity, d.o.batch,
              d.o.lock != NULL ? d.o.lock->name : "-");
 }
 
@@ -165,6 +173,12 @@ static enum qn_subject_op choose(struct worker *w)
     return qn_random_below(&w->seed, 2) == 0 ? QN_SUBJECT_PUT : QN_SUBJECT_TAKE;
 }
 
+static void check_order(struct worker *w, uint64_t was)
+{
+    w->disorder |= was < w->last;
+    w->last = was + 1;
+}
+
 /* An operation, and its record: none of a put that found no room. */
 static void operate(struct worker *w, enum qn_subject_op op)
 {
@@ -182,6 +196,48 @@ static void operate(struct worker *w, enum qn_subject_op op)
     w->records += !full;
     w->put += r->kind == QN_OBJECT_PUT && !full;
     w->taken += r->kind == QN_OBJECT_TAKE;
+    if (r->kind == QN_OBJECT_ADD) {
+        check_order(w, result);
+    }
+}
+
+/* The oldest addition on its way. A slow thread lets it wait. */
+static void collect(struct worker *w)
+{
+    struct qn_object_record *r = &w->record[w->records++];
+    if (w->r->d.signals == 2 && w->index == 0 && w->records % SLOW_EVERY == 0) {
+        sleep_in_handler(0);
+    }
+    const int rc = w->r->s->type->collect(w->r->s, &w->client, &r->value);
+    w->rc = w->rc == QN_OK ? rc : w->rc;
+    r->responded = qn_clock_now();
+    r->kind = QN_OBJECT_ADD;
+    check_order(w, r->value);
+}
+
+/* An addition more on its way; as many as may be are not collected. */
+static void submit(struct worker *w)
+{
+    w->record[w->submitted].invoked = qn_clock_now();
+    w->rc = w->r->s->type->submit(w->r->s, &w->client);
+    w->submitted += w->rc == QN_OK;
+    if (w->submitted - w->records == w->r->d.window) {
+        collect(w);
+    }
+}
+
+static void collect_all(struct worker *w)
+{
+    while (w->records < w->submitted) {
+        collect(w);
+    }
+}
+
+/* Are additions submitted, not called? */
+static bool submits(const struct worker *w)
+{
+    return w->r->d.window != 0 && w->r->s->type->submit != NULL &&
+           qn_subject_served(w->r->s);
 }
 
 static void *work(void *arg)
@@ -190,14 +246,20 @@ static void *work(void *arg)
     const uint32_t every = w->r->d.leave_every;
     join(w);
     for (uint32_t i = 0; i < w->r->d.each && w->rc == QN_OK; i++) {
-        operate(w, choose(w));
+        if (submits(w)) {
+            submit(w);
+        } else {
+            operate(w, choose(w));
+        }
         qn_store(&w->finished, i + 1, QN_RELAXED); /* relaxed: for the watch */
         if (every != 0 && i % every == every - 1) {
+            collect_all(w);
             leave(w);
             join(w);
         }
     }
     if (w->rc == QN_OK) {
+        collect_all(w);
         leave(w);
     }
     enter(w, ENDED);
@@ -209,11 +271,13 @@ static void *work(void *arg)
 /* Serve, until stopped for good. Two of these take turns. */
 static void *serve(void *arg)
 {
+    const struct timespec pause = {.tv_nsec = TICK_NS};
     struct run *r = arg;
     /* relaxed: the word alone matters. */
     while (qn_load(&r->quit, QN_RELAXED) == 0) {
-        (void)r->s->type->serve(r->s);
-        (void)sched_yield();
+        if (r->s->type->serve(r->s) != QN_OK) {
+            (void)nanosleep(&pause, NULL); /* all is served */
+        }
     }
     return NULL;
 }
@@ -250,8 +314,9 @@ static void tick(struct run *r, uint32_t number)
     const struct timespec pause = {.tv_nsec = TICK_NS};
     struct qn_subject *s = r->s;
     (void)nanosleep(&pause, NULL);
-    if (r->d.signals) {
-        const uint64_t i = qn_random_below(&r->seed, r->d.threads);
+    if (r->d.signals != 0) {
+        const uint64_t i =
+            r->d.signals == 2 ? 0 : qn_random_below(&r->seed, r->d.threads);
         (void)pthread_kill(r->worker[i].thread, SIGUSR1);
     }
     if (qn_subject_served(s) && r->d.stop_every != 0 &&
@@ -316,6 +381,8 @@ static const char *run_workers(struct run *r, const struct stress_plan *p)
         (void)pthread_join(r->worker[i].thread, NULL);
         if (r->worker[i].rc != QN_OK) {
             wrong = qn_strerror(r->worker[i].rc);
+        } else if (r->worker[i].disorder) {
+            wrong = "results of one thread do not grow";
         }
     }
     (void)sched_setaffinity(0, sizeof was, &was);

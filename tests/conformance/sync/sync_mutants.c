@@ -75,8 +75,8 @@ static bool convicted(const struct stress_plan *p)
 static bool found(const struct mutant *m, uint32_t seeds, uint32_t *runs)
 {
     for (uint32_t k = 1; k <= seeds; k++) {
-        for (uint32_t t = 0; qn_subject_types[t] != NULL; t++) {
-            const struct qn_subject_type *type = qn_subject_types[t];
+        const struct qn_subject_type *type;
+        for (uint32_t t = 0; (type = stress_type(t)) != NULL; t++) {
             const char *name;
             for (uint32_t i = 0; (name = type->name(i)) != NULL; i++) {
                 if (!begins(type->family, m->begins) &&

@@ -14,7 +14,13 @@
 #include "tests/conformance/sync/stress.h"
 #include "tests/support/seeds.h"
 
-enum { SEEDS = 5, OPERATIONS = 4000 };
+/* Of nested ones there is each pair. */
+enum {
+    SEEDS = 4,
+    OPERATIONS = 2500,
+    SEEDS_NESTED = 1,
+    OPERATIONS_NESTED = 400
+};
 
 static void run(const struct stress_plan *p)
 {
@@ -28,7 +34,9 @@ static void run(const struct stress_plan *p)
 
 static void run_family(const struct qn_subject_type *type)
 {
-    const uint64_t seeds = seeds_number("QN_STRESS_SEEDS", SEEDS);
+    const bool nested = type == &stress_nested;
+    const uint64_t seeds =
+        seeds_number("QN_STRESS_SEEDS", nested ? SEEDS_NESTED : SEEDS);
     const uint64_t from = seeds_number("QN_STRESS_FROM", 1);
     const char *only = getenv("QN_STRESS_ONLY"), *name;
     for (uint32_t i = 0; (name = type->name(i)) != NULL; i++) {
@@ -40,15 +48,17 @@ static void run_family(const struct qn_subject_type *type)
         for (uint64_t k = 0; k < seeds; k++) {
             run(&(struct stress_plan){.subject = {type, name},
                                       .seed = from + k + 1000 * i,
-                                      .operations = OPERATIONS});
+                                      .operations = nested ? OPERATIONS_NESTED
+                                                           : OPERATIONS});
         }
     }
 }
 
 Test(sync_stress, all_subjects_pass, .timeout = 3000)
 {
-    for (uint32_t t = 0; qn_subject_types[t] != NULL; t++) {
-        run_family(qn_subject_types[t]);
+    const struct qn_subject_type *type;
+    for (uint32_t t = 0; (type = stress_type(t)) != NULL; t++) {
+        run_family(type);
     }
 }
 
