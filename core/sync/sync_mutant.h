@@ -14,6 +14,7 @@
     X(NO_OBJECT, "a wait takes what is for another object: HybLock as "        \
                  "printed")                                                    \
     X(ONE_NODE, "a thread has one node of HybComb for all objects")            \
+    X(NO_WAIT, "a combiner of HybComb does not wait for the one before")       \
     X(WEAK_OPENING, "a node is open before its owner is visible")              \
     X(FORGET_LATE, "a stop of MP-Server forgets a request that is on its way") \
     X(FENCE, "none: HybComb with a release fence in front of `done` that "     \

@@ -267,7 +267,9 @@ static uint64_t call(const struct qn_backend *b, struct qn_backend_client *c,
         return result;
     }
     open_node(&nodes_of(h)[c->node]);
-    (void)qn_baton_wait(&nodes_of(h)[this.before].done, &c->stats.waits);
+    if (!QN_SYNC_MUTANT(NO_WAIT)) {
+        (void)qn_baton_wait(&nodes_of(h)[this.before].done, &c->stats.waits);
+    }
     const bool begun = qn_backend_begin(b, c);
     result = qn_backend_execute(b, begun, op, arg);
     const uint32_t served = combine(b, c, begun);

@@ -45,4 +45,6 @@ for test in ump_orders ffq_orders ffq_shared_orders ring_explore arena_explore \
     env -u QN_EXPLORE_DEVIATIONS QN_ORDERS_ALL=1 \
         "build/release/tests/sim/test_$test" --filter '*orders*/*'
 done
+# Threads on the locks, backends and objects that were explored above.
+env -u QN_EXPLORE_DEVIATIONS tests/conformance/sync/stress.sh
 echo "nightly: $QN_EXPLORE_DEVIATIONS deviations, no defect"
