@@ -66,7 +66,7 @@ static const struct qn_option table[] = {
     QN_OPTION_COUNT("domains", "N", AT(domains),
                     "of h_synch (1; with --machine its sockets)", 1, 64),
     QN_OPTION("only", "NAMES", qn_option_string, AT(only),
-              "subjects, with commas (all)"),
+              "subjects, with commas, as auto or counter/auto (all)"),
     QN_OPTION("machine", "FILE", qn_option_string, AT(machine),
               "in virtual time on this machine, as of quoin sim"),
     QN_OPTION("unpinned", NULL, qn_option_flag, AT(unpinned),

@@ -6,13 +6,24 @@
 
 #include "core/base/err.h"
 
-/* Is `name` in a list with commas? NULL lists all. */
-static bool listed(const char *list, const char *name)
+/* Is `word` [len] a subject's name, or that with its family in front? */
+static bool names(const char *word, size_t len, const struct qn_subject_name *n)
 {
-    const size_t len = strlen(name);
+    const size_t family = strlen(n->type->family);
+    if (len > family && word[family] == '/' &&
+        memcmp(word, n->type->family, family) == 0) {
+        word += family + 1;
+        len -= family + 1;
+    }
+    return strlen(n->name) == len && memcmp(word, n->name, len) == 0;
+}
+
+/* Is it in a list with commas? NULL lists all. */
+static bool listed(const char *list, const struct qn_subject_name *n)
+{
     for (const char *at = list; at != NULL && *at != '\0';) {
         const size_t word = strcspn(at, ",");
-        if (word == len && memcmp(at, name, len) == 0) {
+        if (names(at, word, n)) {
             return true;
         }
         at += word + (at[word] == ',');
@@ -63,8 +74,9 @@ int qn_sync_run_make(struct qn_sync_run *r, const char *command,
              rc == QN_OK && measures(command, type, simulated) &&
              (name = type->name(i)) != NULL;
              i++) {
-            if (listed(only, name)) {
-                rc = add_row(r, &(struct qn_subject_name){type, name});
+            const struct qn_subject_name n = {type, name};
+            if (listed(only, &n)) {
+                rc = add_row(r, &n);
             }
         }
     }
@@ -87,8 +99,7 @@ int qn_sync_run_has(const struct qn_sync_run *r, const char *only,
         const size_t len = strcspn(at, ",");
         bool found = len == 0; /* a comma too many */
         for (uint32_t i = 1; i < r->rows; i++) {
-            const char *name = r->row[i]->subject.name;
-            found = found || (strlen(name) == len && !memcmp(name, at, len));
+            found = found || names(at, len, &r->row[i]->subject);
         }
         if (!found) {
             fprintf(stderr,

@@ -19,7 +19,8 @@ struct qn_sync_run {
 
 /** List the subjects.
  *  @param command    As of qn_sync_bench.
- *  @param only       Names with commas; NULL: all.
+ *  @param only       Names with commas, as "auto" or "counter/auto"; NULL:
+ *                    all.
  *  @param simulated  Those of the system are left out.
  *  @return QN_OK; QN_ENOMEM, then what was made is to be freed, too. */
 int qn_sync_run_make(struct qn_sync_run *r, const char *command,
