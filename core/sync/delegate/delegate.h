@@ -249,7 +249,7 @@ void qn_delegate_stats_add(struct qn_delegate_stats *sum,
  * @param result  Filled, 63 bits.
  * @return QN_OK; QN_EDEADLK: the client is in a call already, so this one comes
  *         from an operation on the same object; QN_EBUSY: requests that it has
- *         submitted were not collected (server.h).
+ *         submitted were not collected (server.h); QN_EINVAL: no such op.
  *
  * Blocks; parks if the wait is longer than a few us. May run operations of
  * other clients, at most `batch`.
@@ -258,8 +258,8 @@ static inline int qn_delegate(const struct qn_delegate *d,
                               struct qn_delegate_client *c, uint32_t op,
                               uint64_t arg, uint64_t *result)
 {
-    if (c->inside || c->open != 0) {
-        return c->inside ? QN_EDEADLK : QN_EBUSY;
+    if (c->inside || c->open != 0 || op >= QN_DELEGATE_OPS) {
+        return c->inside ? QN_EDEADLK : c->open != 0 ? QN_EBUSY : QN_EINVAL;
     }
     c->inside = true;
     c->at[0].stats.operations++;

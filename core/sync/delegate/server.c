@@ -148,8 +148,8 @@ int qn_delegate_submit(const struct qn_delegate *d,
     if (b->type->server == NULL) {
         return QN_ENOSYS;
     }
-    if (c->inside) {
-        return QN_EDEADLK;
+    if (c->inside || op >= QN_DELEGATE_OPS) {
+        return c->inside ? QN_EDEADLK : QN_EINVAL;
     }
     const int rc = b->type->server->submit(b, &c->at[0], op, arg);
     c->open += rc == QN_OK;

@@ -154,7 +154,7 @@ int qn_delegate_stop(const struct qn_delegate *d);
  * Send a request and go on.
  *
  * @return QN_OK; QN_EAGAIN: QN_SERVER_OPEN are on their way; QN_ENOSYS: the
- *         backend has no server; QN_EDEADLK as qn_delegate.
+ *         backend has no server; QN_EDEADLK and QN_EINVAL as qn_delegate.
  */
 int qn_delegate_submit(const struct qn_delegate *d,
                        struct qn_delegate_client *c, uint32_t op, uint64_t arg);

@@ -62,8 +62,7 @@ static struct scan scan_of(const struct qn_backend *b,
     return k;
 }
 
-/* Where the client sends. Its line is written by it: what it says is checked.
- */
+/* Where the client sends. Its line is written by it, so it is checked. */
 static uint32_t domain_of(const struct scan *k, uint32_t place)
 {
     uint64_t *word = &k->s->current[place / 64];
@@ -116,8 +115,7 @@ static void run_entry(struct scan *k, const struct qn_shm_lines *l,
 
 static void wake_client(struct scan *k, struct qn_shm_slot *slot)
 {
-    /* relaxed: it publishes nothing; the client looks at its reply.
-     */
+    /* relaxed: it publishes nothing. The client looks at its reply. */
     if (qn_exchange(&slot->parked, 0, QN_RELAXED) != 0) {
         qn_unpark_word(&slot->parked);
         k->s->stats.waits.wakes++;

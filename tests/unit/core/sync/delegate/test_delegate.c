@@ -136,6 +136,25 @@ Test(delegate, what_a_client_has_done_is_counted_once)
     }
 }
 
+Test(delegate, an_operation_without_a_number_is_refused)
+{
+    FOR_EACH(type)
+    {
+        struct world w;
+        struct qn_delegate_client c;
+        uint64_t result = 7;
+        world_make(&w, &(struct qn_delegate_opts){.type = type, .clients = 1});
+        cr_assert_eq(qn_delegate_join(&w.d, &c, NULL), QN_OK);
+        cr_expect_eq(qn_delegate(&w.d, &c, QN_DELEGATE_OPS, 0, &result),
+                     QN_EINVAL, "%s", type->name);
+        cr_expect_eq(qn_delegate(&w.d, &c, UINT32_MAX, 0, &result), QN_EINVAL);
+        cr_expect_eq(result, 7, "untouched");
+        cr_expect_eq(qn_delegate(&w.d, &c, ADD, 1, &result), QN_OK);
+        qn_delegate_leave(&w.d, &c);
+        world_free(&w);
+    }
+}
+
 Test(delegate, the_top_bit_of_a_result_is_the_library_s)
 {
     FOR_EACH(type)

@@ -99,6 +99,18 @@ Test(server, more_than_eight_on_their_way_are_refused)
     pair_free(&p);
 }
 
+Test(server, an_operation_without_a_number_is_refused)
+{
+    struct pair p;
+    pair_make(&p, &forms[0]);
+    cr_assert_eq(qn_delegate_submit(&p.w.d, &p.c, QN_DELEGATE_OPS, 1),
+                 QN_EINVAL);
+    submits(&p.w, &p.c, 1);
+    cr_assert_eq(qn_delegate_poll(&p.w.d, &p.s), 1);
+    collects(&p.w, &p.c, 0, 1);
+    pair_free(&p);
+}
+
 /* The results of a client come in the order in which it has asked. */
 Test(server, a_call_is_refused_while_requests_are_on_their_way)
 {
