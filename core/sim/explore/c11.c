@@ -8,6 +8,7 @@
 #include "core/base/assert.h"
 #include "core/sim/explore/c11_internal.h"
 #include "core/sim/explore/explore_internal.h"
+#include "core/sim/explore/visited.h"
 
 #define FENCES  1024 /* release fences of a run that are kept */
 #define OBJECTS 16u  /* words and descriptors of system calls */
@@ -216,6 +217,7 @@ static void load(void *to, const volatile void *from, size_t n,
     uint32_t count = (uint32_t)(v->newest - oldest(i, order)) + 1;
     int16_t number = (int16_t)(v->newest - (int16_t)qn_explore_old(count));
     const struct store *s = store_of(v, number);
+    qn_visited_note((uint32_t)number);
     memcpy(to, &s->value, n);
     take(i, s, number, order);
 }

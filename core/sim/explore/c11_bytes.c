@@ -17,6 +17,7 @@
 #include "core/base/assert.h"
 #include "core/sim/explore/c11_internal.h"
 #include "core/sim/explore/explore_internal.h"
+#include "core/sim/explore/visited.h"
 
 #define TABLE (2 * QN_C11_WORDS) /* places; a power of two */
 
@@ -248,6 +249,7 @@ static void find_line(uint8_t *to, const uint8_t *from, size_t n)
     for (size_t done = 0; done < n;) {
         const struct part p = next_part((uintptr_t)from, n, done);
         uint32_t old = qn_explore_old(choices_of(p.word, now));
+        qn_visited_note(old);
         const struct qn_c11_bytes *b =
             &p.word->bytes[((uint32_t)p.word->newest - old) % QN_C11_HISTORY];
         const uint8_t *value =

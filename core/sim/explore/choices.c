@@ -2,7 +2,7 @@
  * A run is a list of choices; where the list ends, every further choice is the
  * default (index 0). So exploring is counting: after a run, the last choice
  * that has an alternative left is advanced, what came after it is forgotten,
- * and the program runs again from `setup`. No state is saved or compared; runs
+ * and the program runs again from `setup`. No state is saved; runs
  * take some microseconds, and programs under test some dozens of steps.
  */
 #include "core/sim/explore/choices.h"
@@ -46,6 +46,11 @@ void qn_choices_begin(void)
 bool qn_choices_scripted(void)
 {
     return list.script != NULL;
+}
+
+bool qn_choices_fresh(void)
+{
+    return list.script == NULL && list.depth >= list.given;
 }
 
 static uint32_t scripted(uint32_t now, const struct qn_choice *o,

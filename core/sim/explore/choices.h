@@ -33,6 +33,9 @@ void qn_choices_begin(void);
 /** Repeating a script: bounds do not matter. */
 bool qn_choices_scripted(void);
 
+/** No run has come here by these choices. */
+bool qn_choices_fresh(void);
+
 /** Take one of the options; the first is the default. */
 struct qn_choice qn_choose(uint32_t step, const struct qn_choice *o,
                            uint32_t count);

@@ -27,6 +27,12 @@
  * later ones (i to k after i to j); its witness needs a switch more, so within
  * a bound that would lose ends. A choice between nodes because one has ended
  * or sleeps is treated likewise: all are run.
+ *
+ * And runs end at a state that was visited before (visited.h). What such a run
+ * relies on was complete before it began: the first run that came there is no
+ * beginning of it, as a trace grows with each choice, and all that goes on from
+ * there came before this one, depth first. So both reductions go together, as
+ * long as the sleep set was no larger then.
  */
 #include "core/sim/explore/explore.h"
 
@@ -41,11 +47,15 @@
 #include "core/sim/explore/explore_internal.h"
 #include "core/sim/explore/independent.h"
 #include "core/sim/explore/tso.h"
+#include "core/sim/explore/visited.h"
 
 #define OPTIONS_MAX ((QN_TSO_LEAVERS + 1) * QN_EXPLORE_NODES + 2)
 #define OLD_MAX     16u
 #define STEPS_USUAL 10000u
 #define STEPS_MAX   30000u
+
+/* What happens to a node beside accesses; below: the age of what it loads. */
+enum { PAUSED = OLD_MAX, KILLED };
 
 static struct {
     struct qn_explore_opts opts;
@@ -81,6 +91,18 @@ static void performed(const struct qn_sim_access *a, bool drain)
     }
 }
 
+static void performed_by_self(const struct qn_sim_access *a)
+{
+    performed(a, false);
+    qn_visited_access(a, run.checked);
+}
+
+static void all_performed(void)
+{
+    performed(NULL, true);
+    qn_visited_all();
+}
+
 static void preempted(const struct qn_sim_access *a)
 {
     if (!run.opts.all && a != NULL) {
@@ -106,7 +128,7 @@ static void drain_all(void)
 {
     if (is_tso()) {
         qn_tso_drain_all();
-        performed(NULL, true);
+        all_performed();
     }
 }
 
@@ -117,6 +139,7 @@ static bool time_passes(void)
         drain_all();
     } else {
         qn_c11_time_passes();
+        all_performed();
     }
     for (uint32_t i = 0; i < qn_sim.nodes; i++) {
         struct qn_sim_node *n = &qn_sim.node[i];
@@ -185,21 +208,49 @@ static void drain_one(uint32_t number)
     qn_tso_at(node, place, &store);
     qn_tso_drain_one(node, place);
     performed(&store, true);
+    qn_visited_drain(node, place, &store);
+}
+
+static uint32_t bits(const bool *of)
+{
+    uint32_t b = 0;
+    for (uint32_t i = 0; i < qn_sim.nodes; i++) {
+        b |= (uint32_t)of[i] << i;
+    }
+    return b;
+}
+
+static _Noreturn void give_up(void)
+{
+    run.pruned = true;
+    qn_sim_end_run();
+}
+
+/* What follows was run before, by other choices. */
+static void end_if_visited(bool leaves)
+{
+    const struct qn_visited_at at = {.paused = bits(run.paused),
+                                     .set = bits(run.set),
+                                     .kills = run.kills,
+                                     .leaves = leaves};
+    if (!run.opts.all && qn_choices_fresh() &&
+        qn_visited(&at, run.deviations)) {
+        give_up();
+    }
 }
 
 /* No node may be chosen: time passes, or the run ends. */
 static void none_runs(bool can_run)
 {
     if (can_run) {
-        run.pruned = true; /* all that can run is in the sleep set */
-        qn_sim_end_run();
+        give_up(); /* all that can run is in the sleep set */
     }
     if (!time_passes()) {
         qn_sim_end_run();
     }
 }
 
-static void leave(void)
+static void let_others_run(void)
 {
     for (;;) {
         struct qn_choice o[OPTIONS_MAX];
@@ -209,6 +260,7 @@ static void leave(void)
             o[count++] = (struct qn_choice){QN_GO_ON, 0};
         }
         list_drains(o, &count);
+        end_if_visited(true);
         struct qn_choice chosen = qn_choose(run.steps, o, count);
         if (chosen.action == QN_DRAIN) {
             drain_one(chosen.number);
@@ -221,6 +273,16 @@ static void leave(void)
             }
             return;
         }
+    }
+}
+
+static void leave(void)
+{
+    const bool sleeps = qn_sim.node[qn_sim.self].state == QN_SIM_SLEEPS;
+    let_others_run();
+    if (sleeps) { /* the return of a call is a fence as its beginning */
+        performed_by_self(&(struct qn_sim_access){
+            .kind = QN_SIM_PARK, .order = memory_order_seq_cst});
     }
 }
 
@@ -267,13 +329,18 @@ static void point(const struct qn_sim_access *a)
     }
     for (;;) {
         struct qn_choice o[OPTIONS_MAX];
-        struct qn_choice chosen = qn_choose(run.steps, o, list_options(a, o));
+        const uint32_t count = list_options(a, o);
+        if (count > 1) {
+            end_if_visited(false);
+        }
+        struct qn_choice chosen = qn_choose(run.steps, o, count);
         switch (chosen.action) {
         case QN_DRAIN:
             drain_one(chosen.number);
             continue;
         case QN_KILL:
             run.kills++;
+            qn_visited_note(KILLED);
             qn_sim.node[qn_sim.self].state = QN_SIM_GONE;
             leave();
             continue;
@@ -287,7 +354,7 @@ static void point(const struct qn_sim_access *a)
             break;
         }
         if (a != NULL) {
-            performed(a, false);
+            performed_by_self(a);
         }
         return;
     }
@@ -295,7 +362,7 @@ static void point(const struct qn_sim_access *a)
 
 void qn_explore_overflow(void)
 {
-    performed(NULL, true);
+    all_performed();
 }
 
 void qn_explore_piece(const struct qn_sim_access *piece)
@@ -323,6 +390,7 @@ uint32_t qn_explore_old(uint32_t count)
 static void pause_node(void)
 {
     point(NULL);
+    qn_visited_note(PAUSED);
     drain_all();
     run.paused[qn_sim.self] = true;
     leave();
@@ -377,6 +445,7 @@ static void begin_run(void)
     memset(run.set, 0, sizeof run.set);
     memset(run.paused, 0, sizeof run.paused);
     qn_choices_begin();
+    qn_visited_begin(o->memory);
     const struct qn_sim_memory *m = is_tso() ? &qn_tso : &qn_c11;
     int err = qn_sim_reset(o->nodes, &explorer, m, run_node);
     QN_ASSERT(err == QN_OK); /* memory for the stacks of four nodes */
@@ -435,6 +504,7 @@ static void start(const struct qn_explore_opts *opts, const char *script,
     run.checked = script != NULL;
     run.again = false;
     qn_choices_start(script);
+    qn_visited_start();
 }
 
 bool qn_explore(const struct qn_explore_opts *opts, struct qn_explored *out)
@@ -448,6 +518,7 @@ bool qn_explore(const struct qn_explore_opts *opts, struct qn_explored *out)
         if (run.again) {
             run.again = false;
             qn_choices_start(NULL);
+            qn_visited_start();
             memset(out, 0, sizeof *out);
         } else if (!qn_choices_next()) {
             out->complete = true;

@@ -20,28 +20,28 @@ static bool is_call(const struct qn_sim_access *a)
     return a->kind == QN_SIM_PARK || a->kind == QN_SIM_WAKE;
 }
 
-static bool writes(const struct qn_sim_access *a)
+bool qn_access_writes(const struct qn_sim_access *a)
 {
     return a->kind == QN_SIM_STORE || a->kind == QN_SIM_RMW ||
            a->kind == QN_SIM_COPY_OUT || a->kind == QN_SIM_TOUCH_OUT;
 }
 
-static bool is_full_fence(const struct qn_sim_access *a)
+bool qn_access_full_fence(const struct qn_sim_access *a)
 {
     return is_call(a) ||
            (a->kind == QN_SIM_FENCE && a->order == memory_order_seq_cst);
 }
 
-/* Empties a store buffer. */
-static bool empties(const struct qn_sim_access *a)
+bool qn_access_empties(const struct qn_sim_access *a)
 {
-    return is_full_fence(a) || a->kind == QN_SIM_RMW ||
+    return qn_access_full_fence(a) || a->kind == QN_SIM_RMW ||
            (a->kind == QN_SIM_STORE && a->order == memory_order_seq_cst);
 }
 
 static bool local_tso(const struct qn_sim_access *a)
 {
-    return !empties(a) && a->kind != QN_SIM_LOAD && a->kind != QN_SIM_COPY_IN;
+    return !qn_access_empties(a) && a->kind != QN_SIM_LOAD &&
+           a->kind != QN_SIM_COPY_IN;
 }
 
 static bool local_c11(const struct qn_sim_access *a, bool checked)
@@ -66,7 +66,7 @@ bool qn_access_local(enum qn_explore_memory m, const struct qn_sim_access *a,
 
 bool qn_access_seen(const struct qn_sim_access *a)
 {
-    return writes(a) || is_full_fence(a);
+    return qn_access_writes(a) || qn_access_full_fence(a);
 }
 
 static bool meet(const struct qn_sim_access *a, const struct qn_sim_access *b)
@@ -82,12 +82,12 @@ static bool independent_tso(const struct qn_sim_access *a,
                             const struct qn_sim_access *b, bool drain)
 {
     if (drain) {
-        return !empties(a) && !meet(a, b);
+        return !qn_access_empties(a) && !meet(a, b);
     }
     if (local_tso(a) || local_tso(b)) {
         return true;
     }
-    return !empties(a) && !empties(b); /* two loads */
+    return !qn_access_empties(a) && !qn_access_empties(b); /* two loads */
 }
 
 static bool independent_c11(const struct qn_sim_access *a,
@@ -96,11 +96,11 @@ static bool independent_c11(const struct qn_sim_access *a,
     if (is_call(a) && is_call(b)) {
         return false;
     }
-    if ((is_full_fence(a) && b->order == memory_order_seq_cst) ||
-        (is_full_fence(b) && a->order == memory_order_seq_cst)) {
+    if ((qn_access_full_fence(a) && b->order == memory_order_seq_cst) ||
+        (qn_access_full_fence(b) && a->order == memory_order_seq_cst)) {
         return false;
     }
-    return (!writes(a) && !writes(b)) || !meet(a, b);
+    return (!qn_access_writes(a) && !qn_access_writes(b)) || !meet(a, b);
 }
 
 bool qn_access_independent(enum qn_explore_memory m,

@@ -19,6 +19,15 @@ bool qn_access_local(enum qn_explore_memory m, const struct qn_sim_access *a,
  */
 bool qn_access_seen(const struct qn_sim_access *a);
 
+/** It writes memory. */
+bool qn_access_writes(const struct qn_sim_access *a);
+
+/** It is a fence of seq_cst, or a system call, which is one. */
+bool qn_access_full_fence(const struct qn_sim_access *a);
+
+/** TSO: it empties the store buffer of its node. */
+bool qn_access_empties(const struct qn_sim_access *a);
+
 /** Done in either order they give the same. `drain` says that b is a store
  *  that leaves a store buffer. */
 bool qn_access_independent(enum qn_explore_memory m,

@@ -29,6 +29,18 @@ env -u QN_EXPLORE_DEVIATIONS QN_ORDERS_ALL=1 \
 # Delegation, with one deviation more than in CI for two and for three clients.
 cmake --build --preset release --target test_delegate_explore >&2
 QN_EXPLORE_MORE=1 build/release/tests/sim/explore/sync/test_delegate_explore
+# Servers, and what uses words (2 minutes of CPU).
+cmake --build --preset release --target test_server_explore test_server_orders \
+    test_words_explore test_words_orders test_words_sync_explore \
+    test_words_sync_orders >&2
+for test in sync/test_server_explore sync/test_words_sync_explore; do
+    QN_EXPLORE_MORE=1 "build/release/tests/sim/explore/$test"
+done
+for test in sync/test_server_orders sync/test_words_sync_orders \
+    words/test_words_explore words/test_words_orders; do
+    env -u QN_EXPLORE_DEVIATIONS QN_ORDERS_ALL=1 \
+        "build/release/tests/sim/explore/$test"
+done
 # Queues and stacks: half a minute of CPU.
 cmake --build --preset release --target test_object_explore test_object_orders >&2
 build/release/tests/sim/explore/sync/object/test_object_explore

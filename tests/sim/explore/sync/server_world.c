@@ -199,10 +199,12 @@ bool server_clean(const struct program *p, enum qn_explore_memory m,
                                       .steps_max = 2000};
     const bool ok = qn_explore(&o, out) && out->complete;
     if (getenv("QN_VERBOSE") != NULL) {
-        printf("%u clients, %u servers, memory %d, %u deviations: %lu runs, %s "
+        printf("%u clients, %u servers, memory %d, %u deviations: %lu runs, "
+               "%lu pruned, %lu steps, %s "
                "%s\n",
                p->clients, p->servers, (int)m, deviations,
-               (unsigned long)out->runs, ok ? "clean" : out->fault,
+               (unsigned long)out->runs, (unsigned long)out->pruned,
+               (unsigned long)out->steps, ok ? "clean" : out->fault,
                out->choices);
     }
     return ok;

@@ -179,3 +179,19 @@ Test(reduction, the_order_of_fences_is_kept)
         &all));
     cr_assert(litmus_has_registers(&all, (const uint8_t[]){1, 0}, 2));
 }
+
+/* Three threads have six orders in which they may run, and one end. */
+Test(reduction, a_state_that_was_visited_is_not_gone_on_from)
+{
+    const struct litmus_program p = {
+        3, {{STORE(X, 1, RLX)}, {STORE(Y, 1, RLX)}, {STORE(Z, 1, RLX)}}};
+    for (int m = QN_EXPLORE_TSO; m <= QN_EXPLORE_C11; m++) {
+        struct qn_explore_opts o = {.memory = (enum qn_explore_memory)m,
+                                    .all = true};
+        cr_assert(litmus_explore(&p, o, &all));
+        cr_expect_eq(all.found.runs - all.found.pruned, 6);
+        o.all = false;
+        cr_assert(litmus_explore(&p, o, &reduced));
+        cr_expect_eq(reduced.found.runs - reduced.found.pruned, 1);
+    }
+}

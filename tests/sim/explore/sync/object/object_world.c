@@ -42,11 +42,13 @@ static uint32_t nodes_of(const struct object_case *c)
 }
 
 /* An access, so that all orders of ends and beginnings are explored. relaxed:
- * it orders nothing else. In TSO it would drain the buffer. */
+ * it orders nothing else. In TSO it would drain the buffer; there a touch tells
+ * that the order matters. */
 static qn_time_t now(void)
 {
     if (world.memory == QN_EXPLORE_TSO) {
         uint32_t *private_tick = (uint32_t *)(void *)&world.tick;
+        qn_touch_out(private_tick, sizeof *private_tick);
         return ++*private_tick;
     }
     return qn_fetch_add(&world.tick, 1, QN_RELAXED) + 1;
