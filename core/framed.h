@@ -280,7 +280,9 @@ static inline bool qn_framed_flush(struct qn_framed *q,
         qn_framed_want(q, w, true);
         qn_framed_push(q, w, q->stage);
         w->find_room(q, true);
-        q->starved = q->starved && q->free == 0;
+        /* Behind a staged message there is no room, whatever is free: the next
+         * flush may fill the lane with it. */
+        q->starved = q->starved && (q->staged != 0 || q->free == 0);
     }
     qn_framed_want(q, w, q->staged != 0 || q->starved);
     if (q->unrung || ring) {

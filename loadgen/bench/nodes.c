@@ -2,7 +2,9 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,6 +60,8 @@ static uint32_t run_processes(struct job *job, uint32_t n)
     for (; started < n; started++) {
         pid[started] = fork();
         if (pid[started] == 0) {
+            /* A run that is killed leaves no process that waits for a peer. */
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
             (void)run_node(&job[started]);
             fflush(NULL);
             _exit(job[started].result == 0 ? 0 : 1);

@@ -6,7 +6,7 @@
  * wait for all.
  *
  * Threads: called by one thread; of a process that starts children, the only
- * one.
+ * one. Children do not outlive it.
  */
 
 #include <stdbool.h>

@@ -287,7 +287,9 @@ static void declare_want(struct qn_mpb_end *e)
     if (e->staged != 0) {
         push(e);
     }
-    e->starved = e->starved && refresh(e) == 0;
+    /* Behind a staged message there is no room, whatever is free: the next
+     * flush may fill the lane with it. */
+    e->starved = e->starved && (e->staged != 0 || refresh(e) == 0);
 }
 
 bool qn_mpb_flush(struct qn_qp *qp)

@@ -419,7 +419,9 @@ static void declare_want(struct qn_ump *u)
     if (u->staged != 0) {
         push(u);
     }
-    u->starved = u->starved && refresh(u) == 0;
+    /* Behind a staged message there is no room, whatever is free: the next
+     * flush may fill the lane with it. */
+    u->starved = u->starved && (u->staged != 0 || refresh(u) == 0);
 }
 
 bool qn_ump_flush(struct qn_qp *qp)

@@ -115,16 +115,19 @@ LANE_SCENARIO(a_sender_behind_a_staged_message_is_woken)
     }
 }
 
-/* Asks for room before it sends, as the driver does for its children. */
-static void looks_for_room(void *ctx)
+/* Asks for room before it sends, as the driver does for its children. One with
+ * a context flushes twice: the context does, and so does the node itself. Its
+ * second flush pushes into the room that the first one found. */
+static void looks_for_room(struct lane_world *w, uint32_t flushes)
 {
-    struct lane_world *w = ctx;
     struct qn_qp *qp = w->qp[0];
     uint8_t msg[LANE_MESSAGE_MAX];
     for (uint32_t n = 0; n < w->messages; n++) {
         while (qn_qp_room(qp) == 0) {
             qn_doorbell_arm(&w->doorbell[0]);
-            (void)qn_qp_flush(qp);
+            for (uint32_t i = 0; i < flushes; i++) {
+                (void)qn_qp_flush(qp);
+            }
             if (qn_qp_room(qp) == 0) {
                 (void)qn_doorbell_wait(&w->doorbell[0], QN_TIME_NEVER);
             }
@@ -140,14 +143,25 @@ static void looks_for_room(void *ctx)
     }
 }
 
+static void flushes_once(void *ctx)
+{
+    looks_for_room(ctx, 1);
+}
+
+static void flushes_twice(void *ctx)
+{
+    looks_for_room(ctx, 2);
+}
+
 LANE_SCENARIO(who_looks_for_room_behind_a_staged_message_is_woken)
 {
     for (int futex = 0; futex <= 1; futex++) {
         struct lane_world w = {
             .futex = futex, .messages = 2, .bytes = TWO_LANES};
         lane_explore(
-            (struct qn_explore_opts){.node = {looks_for_room, lane_receiver},
-                                     .deviations = 1 + LANE_LESS},
+            (struct qn_explore_opts){
+                .node = {futex ? flushes_twice : flushes_once, lane_receiver},
+                .deviations = 1 + LANE_LESS},
             &w);
     }
 }

@@ -1,0 +1,43 @@
+/*
+ * What a run in processes leaves behind when it is killed: nothing. Its nodes
+ * hold the write end of a pipe, which ends with the last of them.
+ */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "loadgen/bench/nodes.h"
+#include "tests/support/test.h"
+
+enum { NODES = 3 };
+
+/* Waits for a peer that never comes. */
+static int waits(qn_node_t node, void *arg)
+{
+    const int *end = arg;
+    const uint8_t byte = (uint8_t)node;
+    if (write(end[1], &byte, 1) == 1) {
+        (void)pause();
+    }
+    return 1;
+}
+
+Test(nodes, processes_end_with_the_one_that_runs_them, .timeout = 60)
+{
+    int end[2];
+    uint8_t byte;
+    cr_assert_eq(pipe(end), 0);
+    const pid_t runs = fork();
+    if (runs == 0) {
+        const struct qn_nodes_opts o = {.nodes = NODES, .processes = true};
+        _exit(qn_nodes_run(&o, waits, end) == 0 ? 0 : 1);
+    }
+    close(end[1]);
+    for (uint32_t i = 0; i < NODES; i++) {
+        cr_assert_eq(read(end[0], &byte, 1), 1);
+    }
+    cr_assert_eq(kill(runs, SIGKILL), 0);
+    cr_assert_eq(waitpid(runs, NULL, 0), runs);
+    cr_assert_eq(read(end[0], &byte, 1), 0);
+    close(end[0]);
+}
