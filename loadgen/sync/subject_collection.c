@@ -173,7 +173,7 @@ static void stats(struct qn_subject *s, struct qn_subject_client *c,
 
 static bool words(const struct qn_subject *s)
 {
-    struct kind k;
+    struct kind k = {.over = NULL};
     find_kind(s, &k);
     return k.over != NULL && qn_subject_backend_words(s, k.over);
 }
