@@ -17,8 +17,8 @@
     X(NO_WAIT, "a combiner of HybComb does not wait for the one before")       \
     X(WEAK_OPENING, "a node is open before its owner is visible")              \
     X(FORGET_LATE, "a stop of MP-Server forgets a request that is on its way") \
-    X(FENCE, "none: HybComb with a release fence in front of `done` that "     \
-             "covers the opening too")                                         \
+    X(LATE_RELEASE, "none: HybComb that orders its owner by the opening, and " \
+                    "not by a fence when it takes the node over")              \
     X(EXCHANGE, "none: HybComb that registers by exchange at once")
 
 enum qn_sync_mutant {

@@ -63,10 +63,10 @@ static void form_is_clean(enum qn_sync_mutant form)
     qn_sync_mutant = QN_SYNC_MUTANT_NONE;
 }
 
-/* With a release fence in front of `done` the opening needs no order. */
-Test(words_sync_explore, hyb_comb_with_a_fence, .timeout = 300)
+/* The opening is a release, and no fence is in front of it. */
+Test(words_sync_explore, hyb_comb_with_a_release, .timeout = 300)
 {
-    form_is_clean(QN_SYNC_MUTANT_FENCE);
+    form_is_clean(QN_SYNC_MUTANT_LATE_RELEASE);
 }
 
 /* As behind CAS_MOST failures, which no bound here reaches. */
