@@ -124,3 +124,31 @@ bool qn_baton_go(struct qn_baton *b, uint32_t value)
     qn_unpark_word(&b->word);
     return true;
 }
+
+void qn_baton_look_on(struct qn_backoff *p, struct qn_wait_stats *s)
+{
+    if (!qn_backoff_again(p)) {
+        qn_park_yield();
+        qn_pause(); /* in the explorer, that others run */
+        s->yields += p->yields + 1;
+        qn_backoff_reset(p);
+    }
+}
+
+uint32_t qn_baton_await(struct qn_baton *b, bool own_cores,
+                        struct qn_wait_stats *s)
+{
+    struct qn_backoff p;
+    uint32_t value = QN_BATON_WAITING;
+    if (!own_cores) {
+        return qn_baton_wait(b, s);
+    }
+    if (qn_baton_is_go(b, &value)) {
+        return value;
+    }
+    qn_baton_backoff(&p);
+    while (!qn_baton_is_go(b, &value)) {
+        qn_baton_look_on(&p, s);
+    }
+    return value;
+}

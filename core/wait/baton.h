@@ -24,6 +24,11 @@
  * wake-ups without a cause. The memory stays mapped until all wakers have
  * returned.
  *
+ * *Own cores.* A waiter that has a core of its own need not sleep. Where that
+ * is promised for all (`own_cores` of both sides), it looks on, and a hand-over
+ * is one store. A waiter that has no core after all yields the one that it is
+ * on.
+ *
  * Works between processes that map the baton at different addresses. Not in
  * signal handlers. A waker that ends before qn_baton_go leaves the waiter
  * asleep for ever.
@@ -93,5 +98,27 @@ uint32_t qn_baton_wait(struct qn_baton *b, struct qn_wait_stats *s);
  *  @return true: the waiter slept, and was woken by a system call. Any thread,
  *  once per qn_baton_init. Wait-free. */
 bool qn_baton_go(struct qn_baton *b, uint32_t value);
+
+/* ---- own cores ---- */
+
+/** One turn of a wait that never sleeps.
+ *  @param p  Of qn_baton_backoff, when the wait began. */
+void qn_baton_look_on(struct qn_backoff *p, struct qn_wait_stats *s);
+
+/** As qn_baton_wait. @param own_cores  Do not sleep. */
+uint32_t qn_baton_await(struct qn_baton *b, bool own_cores,
+                        struct qn_wait_stats *s);
+
+/** As qn_baton_go. @param own_cores  As of the waiter's qn_baton_await. */
+static inline void qn_baton_pass(struct qn_baton *b, uint32_t value,
+                                 bool own_cores, struct qn_wait_stats *s)
+{
+    if (own_cores) {
+        /* release -> the looks of qn_baton_await. */
+        qn_store(&b->word, value, QN_RELEASE);
+    } else {
+        s->wakes += qn_baton_go(b, value);
+    }
+}
 
 #endif

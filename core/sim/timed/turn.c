@@ -294,7 +294,10 @@ void qn_timed_pause(void)
     qn_timed_close_run(a);
     qn_ps_t most = a->read_clock ? HORIZON_TIMED : HORIZON_MOST;
     qn_ps_t first = LOOKS_FIRST * QN_MAX(a->looks, 1u) * qn_timed.prices->hit;
-    a->horizon = QN_MIN(a->horizon == 0 ? first : 2 * a->horizon, most);
+    /* By read-modify-writes only: no line that ends its pause. */
+    const bool blind = a->watches == 0 && !a->read_clock;
+    a->horizon =
+        QN_MIN(a->horizon == 0 || blind ? first : 2 * a->horizon, most);
     qn_ps_t limit = a->out->clock + QN_MAX(a->horizon, 1u);
     if (a->looks_until > a->out->clock) {
         limit = QN_MIN(limit, a->looks_until);

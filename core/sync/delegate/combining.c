@@ -16,6 +16,10 @@
  * it is its turn to combine. Where the list has no combiner, that turn lies in
  * the empty node, for the next client.
  *
+ * Where clients have cores of their own (`own_cores`), `reply` is all of that:
+ * a word that is not there yet, the turn, or the result. It is stored once, and
+ * where only operations use their data it orders nothing else.
+ *
  * Invariants:
  *   - At most one node of a list has the turn; its client, or the next one
  *     that comes, is the combiner. A combiner passes the turn on as its last
@@ -24,8 +28,8 @@
  *     before it says so.
  *   - A combiner runs its own request and at most `batch` of others.
  *
- * Request, result and all that the operations touch are plain bytes, published
- * by `next` (request) and by the baton (result, and the turn).
+ * Request and result are published by `next` and by the baton. All that the
+ * operations touch are plain bytes; the turn publishes them.
  */
 #include <assert.h>
 
@@ -40,20 +44,20 @@ enum {
     COMBINE,
 };
 
+/* Of `reply`; what is below is a result. */
+#define NOT_YET  (QN_DELEGATE_ELSEWHERE | 1)
+#define THE_TURN (QN_DELEGATE_ELSEWHERE | 2)
+
 struct qn_combining_list {
     alignas(QN_CACHELINE) qn_a32 tail; /* a node; clients exchange it */
 };
 
-struct request {
-    uint64_t arg;
-    uint32_t op;
-};
-
 struct qn_combining_node {
     alignas(QN_CACHELINE) struct qn_baton turn; /* its client waits here */
-    qn_a32 next;            /* node + 1; 0: this one is empty. Its client */
-    struct request request; /* its client */
-    uint64_t result;        /* the combiner */
+    qn_a32 next; /* node + 1; 0: this one is empty. Its client */
+    qn_a64 arg;  /* of the request; its client */
+    qn_a32 op;
+    qn_a64 reply; /* the combiner. With own_cores its client waits here */
 };
 
 static_assert(sizeof(struct qn_combining_node) == QN_CACHELINE,
@@ -89,6 +93,7 @@ void qn_combining_format(void *memory, uint32_t clients, uint32_t lists)
         qn_store(&m.list[i].tail, clients + i, QN_RELAXED);
         qn_baton_init(&m.node[clients + i].turn);
         (void)qn_baton_go(&m.node[clients + i].turn, COMBINE);
+        qn_store(&m.node[clients + i].reply, THE_TURN, QN_RELAXED);
     }
 }
 
@@ -103,44 +108,87 @@ void qn_combining_leave(const struct qn_backend *b, struct qn_backend_client *c)
     qn_sync_leave(parts_of(b).place, c->place, node);
 }
 
+/* relaxed: the exchange of enter publishes it. */
+static void prepare(const struct qn_backend *b, struct qn_combining_node *spare)
+{
+    if (b->o.own_cores) {
+        qn_store(&spare->reply, NOT_YET, QN_RELAXED);
+    } else {
+        qn_baton_init(&spare->turn);
+    }
+    qn_store(&spare->next, 0, QN_RELAXED);
+}
+
+/* Wait at a node. @return the result, or THE_TURN. */
+static uint64_t await(const struct qn_backend *b, struct qn_backend_client *c,
+                      struct qn_combining_node *n)
+{
+    struct qn_backoff p;
+    uint64_t reply;
+    if (!b->o.own_cores) {
+        const uint32_t told = qn_baton_wait(&n->turn, &c->stats.waits);
+        /* relaxed: published by the baton. */
+        return told == COMBINE ? THE_TURN : qn_load(&n->reply, QN_RELAXED);
+    }
+    qn_baton_backoff(&p);
+    /* acquire -> tell: the turn, and a result that is a release. */
+    while ((reply = qn_load(&n->reply, QN_ACQUIRE)) == NOT_YET) {
+        qn_baton_look_on(&p, &c->stats.waits);
+    }
+    return reply;
+}
+
 bool qn_combining_enter(const struct qn_backend *b, struct qn_backend_client *c,
                         struct qn_combining_call *call)
 {
     struct qn_combining m = parts_of(b);
-    const struct request request = {.arg = call->arg, .op = call->op};
-    struct qn_combining_node *spare = &m.node[c->node];
-    qn_baton_init(&spare->turn);
-    /* relaxed: the exchange publishes both. */
-    qn_store(&spare->next, 0, QN_RELAXED);
+    prepare(b, &m.node[c->node]);
     /* acq_rel -> itself at the next client, which will wait at the spare, and
      * so sees it empty. */
     call->node = qn_exchange(&m.list[c->domain].tail, c->node, QN_ACQ_REL);
     struct qn_combining_node *mine = &m.node[call->node];
-    /* Published by `next`. */
-    qn_copy_out_line(&mine->request, &request, sizeof request);
+    /* relaxed twice: published by `next`. */
+    qn_store(&mine->arg, call->arg, QN_RELAXED);
+    qn_store(&mine->op, call->op, QN_RELAXED);
     /* release -> acquire in qn_combining_run: request, and the empty spare. */
     qn_store(&mine->next, c->node + 1, QN_RELEASE);
     c->node = call->node;
-    if (qn_baton_wait(&mine->turn, &c->stats.waits) == COMBINE) {
-        return false;
-    }
-    /* Published by the baton. */
-    qn_copy_in_line(&call->result, &mine->result, sizeof call->result);
-    return true;
+    call->result = await(b, c, mine);
+    return call->result != THE_TURN;
 }
 
 /* Run the request of a node and say so to its client. */
 static void serve(const struct qn_backend *b, struct qn_backend_client *c,
                   struct qn_combining_node *n, bool begun)
 {
-    struct request request;
-    /* Published by `next`. */
-    qn_copy_in_line(&request, &n->request, sizeof request);
-    const uint64_t result =
-        qn_backend_execute(b, begun, request.op, request.arg);
-    /* Published by the baton. */
-    qn_copy_out_line(&n->result, &result, sizeof result);
-    c->stats.waits.wakes += qn_baton_go(&n->turn, SERVED);
+    /* acquire twice: published by `next`; and the loads are over when the reply
+     * lets the client write its next request, also where that is no release. */
+    const uint32_t op = qn_load(&n->op, QN_ACQUIRE);
+    const uint64_t arg = qn_load(&n->arg, QN_ACQUIRE);
+    const uint64_t reply = qn_backend_execute(b, begun, op, arg);
+    if (!b->o.own_cores) {
+        /* relaxed: the baton publishes it. */
+        qn_store(&n->reply, reply, QN_RELAXED);
+        c->stats.waits.wakes += qn_baton_go(&n->turn, SERVED);
+    } else if (b->o.only_operations_use_data) {
+        /* relaxed: the reply is all that its client sees. */
+        qn_store(&n->reply, reply, QN_RELAXED);
+    } else {
+        /* release -> await: what the operation wrote. */
+        qn_store(&n->reply, reply, QN_RELEASE);
+    }
+}
+
+/* Let the client that is, or will be, at this node combine. */
+static void pass_turn(const struct qn_backend *b, struct qn_backend_client *c,
+                      struct qn_combining_node *n)
+{
+    if (b->o.own_cores) {
+        /* release -> await: what all operations so far have written. */
+        qn_store(&n->reply, THE_TURN, QN_RELEASE);
+    } else {
+        c->stats.waits.wakes += qn_baton_go(&n->turn, COMBINE);
+    }
 }
 
 void qn_combining_run(const struct qn_backend *b, struct qn_backend_client *c,
@@ -167,5 +215,5 @@ void qn_combining_run(const struct qn_backend *b, struct qn_backend_client *c,
         others++;
     }
     qn_backend_end(b, c, begun, others + 1);
-    c->stats.waits.wakes += qn_baton_go(&m.node[at].turn, COMBINE);
+    pass_turn(b, c, &m.node[at]);
 }

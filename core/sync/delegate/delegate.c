@@ -23,7 +23,9 @@
 struct head {
     alignas(QN_CACHELINE) char type[NAME_BYTES]; /* zero at the end */
     char lock[NAME_BYTES];
-    uint32_t version, clients, batch, domains, change_every;
+    uint32_t version, clients, batch, change_every;
+    uint16_t domains;
+    bool own_cores, only_operations_use_data;
     struct qn_server_opts server;
 };
 
@@ -107,9 +109,12 @@ int qn_delegate_format(void *memory, const struct qn_delegate_opts *o)
     struct head head = {.version = QN_SYNC_VERSION,
                         .clients = all.clients,
                         .batch = all.batch,
-                        .domains = all.domains,
+                        .domains = (uint16_t)all.domains,
                         .change_every = all.change_every,
-                        .server = all.server};
+                        .server = all.server,
+                        .own_cores = all.own_cores,
+                        .only_operations_use_data =
+                            all.only_operations_use_data};
     QN_ASSERT(strlen(all.type->name) < NAME_BYTES);
     strcpy(head.type, all.type->name);
     if (all.lock != NULL) {
@@ -133,7 +138,10 @@ int qn_backend_open(struct qn_backend *b, void *memory, qn_delegate_fn *run,
                                        .domains = head.domains,
                                        .lock = qn_lock_find(head.lock),
                                        .change_every = head.change_every,
-                                       .server = head.server};
+                                       .server = head.server,
+                                       .own_cores = head.own_cores,
+                                       .only_operations_use_data =
+                                           head.only_operations_use_data};
     if (head.version != QN_SYNC_VERSION || o.type == NULL ||
         (o.type->lock != NULL && o.lock == NULL) ||
         qn_delegate_bytes(&o) == 0) {

@@ -94,6 +94,15 @@ struct qn_delegate_opts {
                               number of operations was run; 0: as the rule
                               says (auto_rule.h). For tests */
     struct qn_server_opts server; /* shm_server */
+    bool own_cores; /* lock, cc_synch, h_synch, hyb_comb, auto: each client has
+                       a core of its own, as long as it is one. Waiters look on
+                       and do not sleep, so that they are told by a store */
+    /** With own_cores, of cc_synch, h_synch and auto: no thread looks at the
+     *  data of the operations beside operations of this object, not even behind
+     *  its own result. A result then orders nothing but itself, which saves a
+     *  fence per operation where memory is weakly ordered. Not for data that
+     *  two objects share, as a queue with two locks. */
+    bool only_operations_use_data;
 };
 
 struct qn_delegate_join_opts {

@@ -19,7 +19,8 @@ static size_t lists_bytes(const struct qn_delegate_opts *o)
 
 static struct qn_lock_opts lock_opts(const struct qn_delegate_opts *o)
 {
-    return (struct qn_lock_opts){.clients = o->clients};
+    return (struct qn_lock_opts){.clients = o->clients,
+                                 .own_cores = o->own_cores};
 }
 
 static void *lock_of(void *memory, const struct qn_delegate_opts *o)

@@ -260,7 +260,7 @@ static void depart(const struct qn_backend *b, struct qn_backend_client *c)
     qn_store(&h->departed, left, QN_RELAXED);
     own(b, c);
     /* release -> the wait of the next combiner: all operations so far. */
-    c->stats.waits.wakes += qn_baton_go(&old->done, QN_BATON_GO);
+    qn_baton_pass(&old->done, QN_BATON_GO, b->o.own_cores, &c->stats.waits);
 }
 
 static uint64_t call(const struct qn_backend *b, struct qn_backend_client *c,
@@ -274,7 +274,8 @@ static uint64_t call(const struct qn_backend *b, struct qn_backend_client *c,
     }
     open_node(&nodes_of(h)[c->node]);
     if (!QN_SYNC_MUTANT(NO_WAIT)) {
-        (void)qn_baton_wait(&nodes_of(h)[this.before].done, &c->stats.waits);
+        (void)qn_baton_await(&nodes_of(h)[this.before].done, b->o.own_cores,
+                             &c->stats.waits);
     }
     const bool begun = qn_backend_begin(b, c);
     result = qn_backend_execute(b, begun, op, arg);

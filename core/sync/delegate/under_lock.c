@@ -9,7 +9,8 @@
 
 static struct qn_lock_opts lock_opts(const struct qn_delegate_opts *o)
 {
-    return (struct qn_lock_opts){.clients = o->clients};
+    return (struct qn_lock_opts){.clients = o->clients,
+                                 .own_cores = o->own_cores};
 }
 
 static size_t bytes(const struct qn_delegate_opts *o)

@@ -50,7 +50,8 @@ static void clh_acquire(struct qn_lock_client *c)
      * finds it at the tail, looks at it. */
     const uint64_t tail = qn_exchange(&c->memory->tail, prepare(c), QN_ACQ_REL);
     c->before = (uint32_t)(tail & NODE_MASK);
-    (void)qn_baton_wait(&c->nodes[c->before].go, &c->stats.waits);
+    (void)qn_baton_await(&c->nodes[c->before].go, c->own_cores,
+                         &c->stats.waits);
 }
 
 static bool clh_try(struct qn_lock_client *c)
@@ -77,7 +78,7 @@ static void clh_release(struct qn_lock_client *c)
 {
     struct qn_lock_node *n = &c->nodes[c->node];
     c->node = c->before;
-    c->stats.waits.wakes += qn_baton_go(&n->go, QN_BATON_GO);
+    qn_baton_pass(&n->go, QN_BATON_GO, c->own_cores, &c->stats.waits);
 }
 
 const struct qn_lock_type qn_lock_clh = {.name = "clh",

@@ -64,9 +64,10 @@ int qn_lock_format(const struct qn_lock_type *type, void *memory,
         return QN_EINVAL;
     }
     QN_ASSERT((uintptr_t)memory % QN_CACHELINE == 0);
-    /* relaxed twice: no other thread has the lock yet. */
+    /* relaxed, all: no other thread has the lock yet. */
     qn_store(&m->type, qn_sync_says(number_of(type->name)), QN_RELAXED);
     qn_store(&m->clients, opts->clients, QN_RELAXED);
+    qn_store(&m->own_cores, opts->own_cores, QN_RELAXED);
     qn_sync_places_format(m->place, opts->clients);
     if (type->format != NULL) {
         type->format(m, nodes_of(m), opts->clients);
@@ -78,13 +79,17 @@ int qn_lock_join(const struct qn_lock_type *type, void *memory,
                  struct qn_sync_port *port, struct qn_lock_client *c)
 {
     struct qn_lock_memory *m = memory;
-    /* relaxed twice: constant since before the caller got the memory. */
+    /* relaxed, all: constant since before the caller got the memory. */
     const uint32_t clients = qn_load(&m->clients, QN_RELAXED);
     if (qn_load(&m->type, QN_RELAXED) != qn_sync_says(number_of(type->name))) {
         return QN_EINVAL;
     }
-    struct qn_lock_client new = {
-        .type = type, .memory = m, .nodes = nodes_of(m), .port = port};
+    struct qn_lock_client new = {.type = type,
+                                 .memory = m,
+                                 .nodes = nodes_of(m),
+                                 .port = port,
+                                 .own_cores =
+                                     qn_load(&m->own_cores, QN_RELAXED) != 0};
     int err = qn_sync_join(m->place, clients, &new.place, &new.node);
     if (err == QN_OK && type->join != NULL) {
         err = type->join(&new);

@@ -48,9 +48,12 @@ struct qn_lock_node;
 struct qn_lock_type;
 struct qn_sync_port;
 
-/** @param clients  Most that have joined at once: 1 .. QN_SYNC_CLIENTS_MAX. */
 struct qn_lock_opts {
-    uint32_t clients;
+    uint32_t clients; /* that have joined at once, at most: 1 ..
+                         QN_SYNC_CLIENTS_MAX */
+    bool own_cores;   /* mcs, clh: each client has a core of its own, as long as
+                         it is one. Waiters look on and do not sleep, so that a
+                         hand-over is one store */
 };
 
 /** What the calls of one client have cost. */
@@ -68,6 +71,7 @@ struct qn_lock_client {
     struct qn_lock_memory *memory; /* shared, kept */
     struct qn_lock_node *nodes;    /* shared, kept */
     struct qn_sync_port *port;     /* kept; of locks over words */
+    bool own_cores;                /* as the options said */
     uint32_t place;
     uint32_t node;   /* that this client owns */
     uint32_t before; /* clh: the predecessor's, while it holds the lock */

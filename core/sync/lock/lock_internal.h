@@ -4,7 +4,7 @@
 /**
  * The memory of a lock, for its types.
  *
- *     line 0   type, clients, object  constant once formatted, and joined
+ *     line 0   what it is             constant once formatted, and joined
  *     line 1   the lock's word        all clients
  *     lines    places                 join and leave
  *     lines    nodes, one line each   two clients each
@@ -17,6 +17,7 @@ struct qn_lock_memory {
     alignas(QN_CACHELINE) qn_a32 type; /* qn_sync_says, of qn_lock_types */
     qn_a32 clients;
     qn_a32 object; /* hyblock: its number at the device, once one has joined */
+    qn_a32 own_cores;
     alignas(QN_CACHELINE) qn_a32 word; /* tas, ttas, mcs; locks over words */
     qn_a64 tail;                       /* clh */
     alignas(QN_CACHELINE) struct qn_sync_place place[]; /* [clients] */

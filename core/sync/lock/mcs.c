@@ -33,9 +33,9 @@ static void mcs_acquire(struct qn_lock_client *c)
     const uint32_t before =
         qn_exchange(&c->memory->word, c->node + 1, QN_ACQ_REL);
     if (before != NONE) {
-        waits->wakes +=
-            qn_baton_go(&c->nodes[before - 1].link, QN_BATON_GO + c->node);
-        (void)qn_baton_wait(&n->go, waits);
+        qn_baton_pass(&c->nodes[before - 1].link, QN_BATON_GO + c->node,
+                      c->own_cores, waits);
+        (void)qn_baton_await(&n->go, c->own_cores, waits);
     }
 }
 
@@ -75,9 +75,10 @@ static void mcs_release(struct qn_lock_client *c)
         if (leave_free(c)) {
             return;
         }
-        next = qn_baton_wait(&n->link, waits);
+        next = qn_baton_await(&n->link, c->own_cores, waits);
     }
-    waits->wakes += qn_baton_go(&c->nodes[next - QN_BATON_GO].go, QN_BATON_GO);
+    qn_baton_pass(&c->nodes[next - QN_BATON_GO].go, QN_BATON_GO, c->own_cores,
+                  waits);
 }
 
 const struct qn_lock_type qn_lock_mcs = {.name = "mcs",

@@ -171,6 +171,9 @@ static int make_object(const struct qn_locks_opts *o)
                                        .batch = o->batch,
                                        .domains = domains(),
                                        .lock = counted.lock,
+                                       .own_cores = true,
+                                       .only_operations_use_data =
+                                           o->server.only_server_uses_data,
                                        .server = o->server};
     size_t bytes = counted.type != NULL ? qn_delegate_bytes(&d) : 0;
     if (counted.type != NULL && bytes == 0) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/assert.h"
+#include "core/base/mark.h"
 #include "tests/support/test.h"
 
 #define MEMORY_BYTES 16384u
@@ -16,6 +17,7 @@ static struct delegate_program program;
 static struct qn_delegate object;
 static struct qn_delegate_client client[QN_EXPLORE_NODES];
 static uint64_t counter; /* plain: the backend orders its accesses */
+static uint64_t noted[QN_EXPLORE_NODES * CALLS_MAX]; /* plain, by operations */
 static bool given[QN_EXPLORE_NODES * CALLS_MAX];
 static uint32_t finished;
 
@@ -28,6 +30,8 @@ static uint64_t next(void *ctx, uint32_t op, uint64_t arg)
     qn_copy_in(&was, &counter, sizeof was);
     now = was + arg;
     qn_copy_out(&counter, &now, sizeof now);
+    noted[was] = now;
+    qn_touch_out(&noted[was], sizeof now);
     return was;
 }
 
@@ -39,7 +43,9 @@ static struct qn_delegate_opts opts(void)
         .clients = program.clients,
         .batch = program.batch,
         .domains = program.domains,
-        .change_every = program.change_every};
+        .change_every = program.change_every,
+        .own_cores = program.own_cores,
+        .only_operations_use_data = program.only_operations};
 }
 
 static void join(uint32_t i)
@@ -83,6 +89,9 @@ static void call_all(uint32_t i)
             qn_sim_fail("a client's operations changed their order");
         }
         given[was] = true;
+        if (!program.only_operations) {
+            qn_touch_in(&noted[was], sizeof noted[was]);
+        }
         before = was;
     }
     finished++;

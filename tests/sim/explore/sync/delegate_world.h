@@ -3,8 +3,8 @@
 
 /**
  * Clients of one object, each with some operations on a plain counter, under
- * every schedule: each result once, in the order of each client, and no client
- * is left asleep.
+ * every schedule: each result once, in the order of each client, with what its
+ * operation wrote visible behind it, and no client is left asleep.
  */
 
 #include "core/sim/explore/explore.h"
@@ -18,7 +18,9 @@ struct delegate_program {
     uint32_t batch;        /* 0: the default */
     uint32_t domains;      /* 0: 1; client i is in domain i % domains */
     uint32_t change_every; /* of `auto` */
-    bool rejoin;           /* client 0 leaves and joins between its calls */
+    bool own_cores;
+    bool only_operations; /* use their data */
+    bool rejoin;          /* client 0 leaves and joins between its calls */
     uint32_t deviations;
 };
 

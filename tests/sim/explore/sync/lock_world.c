@@ -8,10 +8,12 @@
 
 #define DEADLINE 1u /* ns */
 
-const struct lock_program lock_of_two = {{"aa", "aa"}};
-const struct lock_program lock_of_three = {{"a", "a", "a"}};
-const struct lock_program lock_of_tries = {{"aa", "tt"}};
-const struct lock_program lock_of_deadlines = {{"w", "ue", "a"}};
+const struct lock_program lock_of_two = {.node = {"aa", "aa"}};
+const struct lock_program lock_of_three = {.node = {"a", "a", "a"}};
+const struct lock_program lock_of_tries = {.node = {"aa", "tt"}};
+const struct lock_program lock_of_deadlines = {.node = {"w", "ue", "a"}};
+const struct lock_program lock_of_own_cores = {.node = {"aa", "aa"},
+                                               .own_cores = true};
 
 static struct {
     const struct lock_program *program;
@@ -27,7 +29,8 @@ static struct {
 static void setup(void *ctx)
 {
     const struct qn_lock_type *type = ctx;
-    const struct qn_lock_opts o = {.clients = QN_EXPLORE_NODES};
+    const struct qn_lock_opts o = {.clients = QN_EXPLORE_NODES,
+                                   .own_cores = world.program->own_cores};
     QN_ASSERT(qn_lock_bytes(type, &o) <= sizeof world.memory);
     memset(world.memory, 0, sizeof world.memory);
     int err = qn_lock_format(type, world.memory, &o);

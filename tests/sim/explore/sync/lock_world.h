@@ -20,6 +20,7 @@
 
 struct lock_program {
     const char *node[QN_EXPLORE_NODES]; /* NULL: no such node */
+    bool own_cores;
 };
 
 /** Two nodes of two operations each, and others. */
@@ -27,6 +28,7 @@ extern const struct lock_program lock_of_two;
 extern const struct lock_program lock_of_three;
 extern const struct lock_program lock_of_tries;
 extern const struct lock_program lock_of_deadlines; /* of timed types */
+extern const struct lock_program lock_of_own_cores; /* of queue locks */
 
 /** @return true: no fault within that many deviations. */
 bool lock_is_clean(const struct qn_lock_type *type,

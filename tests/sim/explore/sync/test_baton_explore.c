@@ -18,6 +18,20 @@ struct rules {
 
 static const struct rules built = {qn_baton_wait, qn_baton_go};
 
+static uint32_t wait_awake(struct qn_baton *b, struct qn_wait_stats *s)
+{
+    return qn_baton_await(b, true, s);
+}
+
+static bool go_by_a_store(struct qn_baton *b, uint32_t value)
+{
+    struct qn_wait_stats unused = {0};
+    qn_baton_pass(b, value, true, &unused);
+    return false;
+}
+
+static const struct rules own_cores = {wait_awake, go_by_a_store};
+
 static struct qn_baton baton;
 static qn_a32 again;     /* the waiter has prepared its second wait */
 static uint32_t payload; /* of the waker, read by the waiter */
@@ -102,6 +116,8 @@ Test(baton_explore, each_wait_ends_with_its_value, .timeout = 100)
         struct qn_explored out;
         cr_assert(clean(&built, m, 4, &out), "memory %d: %s at %s", (int)m,
                   out.fault, out.choices);
+        cr_assert(clean(&own_cores, m, 3, &out), "own cores, %d: %s at %s",
+                  (int)m, out.fault, out.choices);
     }
 }
 
@@ -164,11 +180,10 @@ static bool go_in_two_steps(struct qn_baton *b, uint32_t value)
 
 Test(baton_explore, each_broken_rule_is_found, .timeout = 100)
 {
-    const struct rules broken[] = {{wait_parks_late, qn_baton_go},
-                                   {wait_looks_once, qn_baton_go},
-                                   {wait_parks_unseen, qn_baton_go},
-                                   {qn_baton_wait, go_never_wakes},
-                                   {qn_baton_wait, go_in_two_steps}};
+    const struct rules broken[] = {
+        {wait_parks_late, qn_baton_go},   {wait_looks_once, qn_baton_go},
+        {wait_parks_unseen, qn_baton_go}, {qn_baton_wait, go_never_wakes},
+        {qn_baton_wait, go_in_two_steps}, {qn_baton_wait, go_by_a_store}};
     for (uint32_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         struct qn_explored out;
         cr_expect_not(clean(&broken[i], QN_EXPLORE_C11, 2, &out),
@@ -181,7 +196,8 @@ Test(baton_explore, each_broken_rule_is_found, .timeout = 100)
 static bool explore_all(uint32_t level)
 {
     struct qn_explored out;
-    return !clean(&built, QN_EXPLORE_C11, 1 + level, &out);
+    return !clean(&built, QN_EXPLORE_C11, 1 + level, &out) ||
+           !clean(&own_cores, QN_EXPLORE_C11, level, &out);
 }
 
 static const char *const files[] = {"core/wait/baton", NULL};

@@ -55,6 +55,26 @@ Test(delegate_explore, cc_synch_with_the_smallest_batch, .timeout = 300)
     two_and_three((struct delegate_program){.type = "cc_synch", .batch = 1});
 }
 
+Test(delegate_explore, cc_synch_on_own_cores, .timeout = 300)
+{
+    struct delegate_program p = {.type = "cc_synch", .own_cores = true};
+    two_and_three(p);
+    p.only_operations = true;
+    two_and_three(p);
+}
+
+Test(delegate_explore, h_synch_on_own_cores, .timeout = 300)
+{
+    clean((struct delegate_program){.type = "h_synch",
+                                    .clients = 2,
+                                    .calls = 2,
+                                    .domains = 2,
+                                    .own_cores = true,
+                                    .only_operations = true,
+                                    .deviations = 2},
+          QN_EXPLORE_C11);
+}
+
 Test(delegate_explore, h_synch_in_two_domains, .timeout = 300)
 {
     two_and_three((struct delegate_program){.type = "h_synch", .domains = 2});

@@ -58,6 +58,12 @@ Test(lock_explore, a_node_that_only_tries, .timeout = 300)
     explore_each(&lock_of_tries, false);
 }
 
+Test(lock_explore, nodes_with_cores_of_their_own, .timeout = 300)
+{
+    explore(&qn_lock_mcs, &lock_of_own_cores);
+    explore(&qn_lock_clh, &lock_of_own_cores);
+}
+
 Test(lock_explore, a_deadline_that_passes_loses_no_sleeper, .timeout = 300)
 {
     explore_each(&lock_of_deadlines, true);
