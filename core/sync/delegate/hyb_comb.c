@@ -114,7 +114,8 @@ static void own(const struct qn_backend *b, const struct qn_backend_client *c)
     /* relaxed: published by the fence. */
     qn_store(&mine->owner, c->port->address, QN_RELAXED);
     if (!QN_SYNC_MUTANT(WEAK_OPENING) && !QN_SYNC_MUTANT(LATE_RELEASE)) {
-        /* release -> the fetch_add of enter, by way of open_node. */
+        /* release -> the fetch_add of enter, by way of open_node; and its
+         * registration by another client, which waits at the baton. */
         qn_fence(QN_RELEASE);
     }
 }
@@ -182,6 +183,12 @@ static void open_node(struct node *mine)
              QN_SYNC_MUTANT(LATE_RELEASE) ? QN_RELEASE : QN_RELAXED);
 }
 
+/* The node was prepared in front of the fence of `own`. */
+static memory_order register_order(void)
+{
+    return QN_SYNC_MUTANT(LATE_RELEASE) ? QN_ACQ_REL : QN_ACQUIRE;
+}
+
 /* @return true: another client has run the call, *result is filled. false: this
  * one is registered as the next combiner, behind call->before. */
 static bool enter(const struct qn_backend *b, struct qn_backend_client *c,
@@ -203,14 +210,14 @@ static bool enter(const struct qn_backend *b, struct qn_backend_client *c,
             break;
         }
         c->stats.cas++;
-        /* release -> the loads of `last`; acquire -> the exchange of
-         * qn_baton_init's node by its waiter (own). */
-        if (qn_cas(&h->last, &call->before, c->node, QN_ACQ_REL)) {
+        /* acquire -> the fence of `own`: the baton of the node before waits. */
+        if (qn_cas(&h->last, &call->before, c->node, register_order())) {
             return false;
         }
         c->stats.cas_failed++;
     }
-    call->before = qn_exchange(&h->last, c->node, QN_ACQ_REL);
+    /* acquire: as the compare-and-swap. */
+    call->before = qn_exchange(&h->last, c->node, register_order());
     return false;
 }
 

@@ -65,7 +65,7 @@ Test(words_sync_orders, of_hyb_comb, .timeout = 300)
     static const struct unfound unfound[] = {
         {NULL, 0, NULL},
     };
-    judge("delegate/hyb_comb.c", comb, QN_ARRAY_COUNT(comb), unfound, 5);
+    judge("delegate/hyb_comb.c", comb, QN_ARRAY_COUNT(comb), unfound, 3);
 }
 
 /* No bound reaches the exchange behind CAS_MOST failures. */
@@ -75,7 +75,7 @@ Test(words_sync_orders, of_hyb_comb_that_exchanges, .timeout = 300)
         {NULL, 0, NULL},
     };
     form = QN_SYNC_MUTANT_EXCHANGE;
-    judge("delegate/hyb_comb.c", comb, QN_ARRAY_COUNT(comb), unfound, 4);
+    judge("delegate/hyb_comb.c", comb, QN_ARRAY_COUNT(comb), unfound, 3);
 }
 
 Test(words_sync_orders, of_mp_server, .timeout = 300)
