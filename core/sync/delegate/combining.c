@@ -130,9 +130,13 @@ static uint64_t await(const struct qn_backend *b, struct qn_backend_client *c,
         /* relaxed: published by the baton. */
         return told == COMBINE ? THE_TURN : qn_load(&n->reply, QN_RELAXED);
     }
-    qn_baton_backoff(&p);
-    /* acquire -> tell: the turn, and a result that is a release. */
+    bool looked = false;
+    /* acquire -> pass_turn; and serve, where the result is a release. */
     while ((reply = qn_load(&n->reply, QN_ACQUIRE)) == NOT_YET) {
+        if (!looked) {
+            qn_baton_backoff(&p); /* reads the clock */
+            looked = true;
+        }
         qn_baton_look_on(&p, &c->stats.waits);
     }
     return reply;

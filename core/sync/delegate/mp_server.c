@@ -141,9 +141,12 @@ static uint32_t announce(const struct qn_backend *b,
         const uint64_t was = qn_load(line, QN_RELAXED);
         const uint32_t sent =
             was >> 32 == (generation & UINT32_MAX) ? (uint32_t)was : 0;
-        /* seq_cst twice: line, then seat; mp_end has stop, then lines. */
-        qn_store(line, line_of(generation, sent + 1), QN_SEQ_CST);
-        if (qn_load(&h->seat.word, QN_SEQ_CST) == seat) {
+        /* relaxed twice: the fence orders them, line, then seat; mp_end has
+         * stop, then lines. (A store of seq_cst is two fences where memory is
+         * weakly ordered.) */
+        qn_store(line, line_of(generation, sent + 1), QN_RELAXED);
+        qn_fence(QN_SEQ_CST);
+        if (qn_load(&h->seat.word, QN_RELAXED) == seat) {
             return qn_server_seat_where(seat);
         }
         /* relaxed: mp_end looks until the line is settled. */

@@ -13,6 +13,8 @@
  * which then sleeps again. So the lock is not handed over to a sleeper, and
  * goes on at the speed of those that run (Drepper, "Futexes are tricky").
  *
+ * With own_cores none sleeps, and the release is a store.
+ *
  * tas looks by compare-and-swap, each of which takes the line from the holder.
  * ttas looks by loads, and after a lost race pauses for twice as long as after
  * the one before (Anderson 1990).
@@ -49,10 +51,27 @@ static bool test_then_set(struct qn_lock_client *c)
     return looks_free(c) && test_and_set(c);
 }
 
+/* The same, of one that does not sleep. */
+static int look_until_taken(struct qn_lock_client *c, qn_time_t deadline)
+{
+    struct qn_backoff p;
+    qn_baton_backoff(&p);
+    while (!test_then_set(c)) {
+        if (deadline != QN_TIME_NEVER && qn_clock_now() >= deadline) {
+            return QN_ETIMEDOUT;
+        }
+        qn_baton_look_on(&p, &c->stats.waits);
+    }
+    return QN_OK;
+}
+
 /* It has looked and yielded in vain. */
 static int sleep_until_taken(struct qn_lock_client *c, qn_time_t deadline)
 {
     qn_a32 *word = &c->memory->word;
+    if (c->own_cores) {
+        return look_until_taken(c, deadline);
+    }
     /* acquire -> the release of release_word. */
     while (qn_exchange(word, SLEEPERS, QN_ACQUIRE) != FREE) {
         c->stats.waits.parks++;
@@ -117,8 +136,10 @@ static void ttas_acquire(struct qn_lock_client *c)
 
 static void release_word(struct qn_lock_client *c)
 {
-    /* release -> the acquires of test_and_set and sleep_until_taken. */
-    if (qn_exchange(&c->memory->word, FREE, QN_RELEASE) == SLEEPERS) {
+    /* release, both -> the acquires of test_and_set and sleep_until_taken. */
+    if (c->own_cores) {
+        qn_store(&c->memory->word, FREE, QN_RELEASE);
+    } else if (qn_exchange(&c->memory->word, FREE, QN_RELEASE) == SLEEPERS) {
         c->stats.waits.wakes++;
         qn_unpark_one(&c->memory->word);
     }

@@ -4,11 +4,9 @@
  * threads under locks and combiners, 35 clients of a server; pauses of up to 50
  * empty turns.
  *
- * In print a server's and a combiner's data are read by no other thread, so
- * that fences are needed where a combiner hands over, and not behind each
- * operation. shm_server has an option for that, which these rows take.
- * Combiners here have none: each request is handed back by an exchange that is
- * a release.
+ * In print each thread has a core, and a server's and a combiner's data are
+ * read by no other thread, so that fences are needed where a combiner hands
+ * over, and not behind each operation. The rows take the options that say so.
  */
 #include <stdio.h>
 
@@ -21,10 +19,6 @@
 #define PAUSE    50u
 #define LONG_NS  1000000u /* many batches of 5000 */
 #define FOR_GOOD 1000000u /* operations: one combiner for longer than a run */
-
-#define WHY_EXCHANGE                                                           \
-    "a combiner here wakes sleepers, so that it hands each request back by "   \
-    "an exchange: a round trip to a home, behind a fence; in print a store"
 
 static struct qn_locks_result call(struct qn_locks_replay *r,
                                    const char *backend, uint32_t threads,
@@ -55,7 +49,7 @@ static void beside_server(struct qn_locks_replay *r)
     double cc = call(r, "cc_synch", THREADS, 0, 0).mops;
     double shm = call(r, SERVER, CLIENTS, 0, 0).mops;
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L4", "1", WHY_EXCHANGE, true, 0.15},
+        r, &(struct qn_locks_claim){"L4", "1", NULL, true, 0.15},
         qn_locks_replay_off(cc / shm, 1),
         "CC-Synch over SHM-server, %.1f and %.1f M/s; off by", cc, shm);
 }
@@ -67,15 +61,10 @@ static void locks(struct qn_locks_replay *r)
     double mcs = call(r, "mcs", THREADS, 0, 0).mops;
     double clh = call(r, "clh", THREADS, 0, 0).mops;
     double tas = call(r, "tas", THREADS, 0, 0).mops;
-    qn_locks_replay_row(
-        r,
-        &(struct qn_locks_claim){
-            "L5", "last",
-            "a thread that has released TAS takes it again at once, before "
-            "those that wait have seen it: cheap, and unfair",
-            true, 1},
-        tas / QN_MIN(mcs, clh),
-        "36 threads: TAS over the lesser of MCS and CLH");
+    qn_locks_replay_row(r,
+                        &(struct qn_locks_claim){"L5", "last", NULL, true, 1},
+                        tas / QN_MIN(mcs, clh),
+                        "36 threads: TAS over the lesser of MCS and CLH");
     qn_locks_replay_row(
         r, &(struct qn_locks_claim){"L5", "alike", NULL, true, 0.1},
         qn_locks_replay_off(mcs, clh), "36 threads: MCS, %.2f M/s, beside CLH",
@@ -95,8 +84,8 @@ static void five_threads(struct qn_locks_replay *r)
         r, &(struct qn_locks_claim){"L5", "above", NULL, false, 1}, shm / lock,
         "5 threads: SHM-server over the best of TAS, MCS and CLH");
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L5", "above", WHY_EXCHANGE, false, 1},
-        cc / lock, "5 threads: CC-Synch over the best of TAS, MCS and CLH");
+        r, &(struct qn_locks_claim){"L5", "above", NULL, false, 1}, cc / lock,
+        "5 threads: CC-Synch over the best of TAS, MCS and CLH");
 }
 
 /* ---- L6 ---- */
@@ -121,8 +110,7 @@ static void combining(struct qn_locks_replay *r)
         rise = got > 2 * (n - 1) ? n : 0;
     }
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L6", "14 to 17", WHY_EXCHANGE, false, 7},
-        rise,
+        r, &(struct qn_locks_claim){"L6", "14 to 17", NULL, false, 7}, rise,
         "CC-Synch: threads from which more than one request of each is "
         "combined");
     double most = call(r, "cc_synch", THREADS, 0, LONG_NS).combined;

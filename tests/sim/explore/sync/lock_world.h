@@ -28,7 +28,7 @@ extern const struct lock_program lock_of_two;
 extern const struct lock_program lock_of_three;
 extern const struct lock_program lock_of_tries;
 extern const struct lock_program lock_of_deadlines; /* of timed types */
-extern const struct lock_program lock_of_own_cores; /* of queue locks */
+extern const struct lock_program lock_of_own_cores;
 
 /** @return true: no fault within that many deviations. */
 bool lock_is_clean(const struct qn_lock_type *type,

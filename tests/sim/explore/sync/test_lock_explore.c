@@ -62,6 +62,8 @@ Test(lock_explore, nodes_with_cores_of_their_own, .timeout = 300)
 {
     explore(&qn_lock_mcs, &lock_of_own_cores);
     explore(&qn_lock_clh, &lock_of_own_cores);
+    explore(&qn_lock_tas, &lock_of_own_cores);
+    explore(&qn_lock_ttas, &lock_of_own_cores);
 }
 
 Test(lock_explore, a_deadline_that_passes_loses_no_sleeper, .timeout = 300)

@@ -17,7 +17,7 @@ static bool explore_all(uint32_t level)
     return is_faulty(&lock_of_two, 2 + level) ||
            is_faulty(&lock_of_tries, 2 + level) ||
            is_faulty(&lock_of_three, 1 + level) ||
-           (judged->fifo && is_faulty(&lock_of_own_cores, level)) ||
+           is_faulty(&lock_of_own_cores, level) ||
            (judged->timed && is_faulty(&lock_of_deadlines, 1 + level));
 }
 
