@@ -220,6 +220,41 @@ bool mpb_a_long_message_passes_a_chunk_of_one_cell(struct qn_explored *out)
         out);
 }
 
+/* Flushes twice before it sleeps, as a node with a broadcast context does: the
+ * second flush pushes into the room that the first one found. */
+static void looks_for_room(void *ctx)
+{
+    struct world *w = ctx;
+    struct qn_qp *qp = w->qp[0];
+    uint8_t msg[BYTES_MAX];
+    while (qn_qp_room(qp) == 0) {
+        qn_doorbell_arm(&w->doorbell[0]);
+        (void)qn_qp_flush(qp);
+        (void)qn_qp_flush(qp);
+        if (qn_qp_room(qp) == 0) {
+            (void)qn_doorbell_wait(&w->doorbell[0], QN_TIME_NEVER);
+        }
+        qn_doorbell_disarm(&w->doorbell[0]);
+    }
+    fill(msg, w->bytes, w->before);
+    if (qn_qp_try_send(qp, msg, w->bytes) != QN_OK ||
+        qn_qp_drain(qp, QN_TIME_NEVER) != QN_OK) {
+        qn_sim_fail("room, but refused");
+    }
+}
+
+bool mpb_who_looks_for_room_behind_a_staged_message_is_woken(
+    struct qn_explored *out)
+{
+    return explore(
+        (struct world){
+            .nodes = ONE_CELL, .before = 1, .messages = 1, .bytes = 80},
+        (struct qn_explore_opts){.node = {looks_for_room, receiver},
+                                 .check = all_received,
+                                 .deviations = 2},
+        out);
+}
+
 bool mpb_a_strict_chip_passes_them_too(struct qn_explored *out)
 {
     return explore_traffic(

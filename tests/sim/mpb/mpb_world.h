@@ -15,6 +15,7 @@
     X(messages_pass_between_sleepers)                                          \
     X(a_sender_that_waits_for_room_is_woken)                                   \
     X(a_long_message_passes_a_chunk_of_one_cell)                               \
+    X(who_looks_for_room_behind_a_staged_message_is_woken)                     \
     X(a_strict_chip_passes_them_too)                                           \
     X(death_in_front_of_every_operation_tears_nothing)                         \
     X(a_reader_of_the_dead_gets_nothing_of_the_successor)                      \
