@@ -83,6 +83,11 @@ static void wake_one(const volatile void *word)
 int qn_park_word(qn_a32 *word, uint32_t seen, qn_time_t deadline)
 {
     uint32_t now;
+    if (qn_sim.self == QN_SIM_NO_NODE) { /* outside of a run none wakes it */
+        qn_sim_direct.load(&now, word, sizeof now, memory_order_seq_cst);
+        QN_ASSERT(now != seen || deadline != QN_TIME_NEVER);
+        return now != seen ? QN_OK : QN_ETIMEDOUT;
+    }
     enter_kernel(QN_SIM_PARK, word, -1, false);
     qn_sim.memory->latest(&now, word, sizeof now, memory_order_seq_cst);
     return now != seen ? QN_OK : sleep_on(word, -1, deadline);

@@ -13,6 +13,7 @@
     X(FORGET_LATE, "a server looks at its own slots only: a request to where " \
                    "the former one was is forgotten")                          \
     X(NO_LAST_FENCE, "a server sleeps or leaves without a fence")              \
+    X(NO_LAST_WAKE, "a server leaves and wakes none")                          \
     X(TWO_SERVERS, "a second server is not refused")
 
 enum qn_server_mutant {

@@ -219,7 +219,8 @@ void qn_shm_end(const struct qn_backend *b, struct qn_delegate_server *s)
     for (uint32_t place = 0; place < places; place++) {
         struct qn_shm_slot *slot =
             qn_shm_lines_of(b, &k.layout, domain_of(&k, place), place).slot;
-        if (qn_load(&slot->parked, QN_RELAXED) != 0) {
+        if (qn_load(&slot->parked, QN_RELAXED) != 0 &&
+            !QN_SERVER_MUTANT(NO_LAST_WAKE)) {
             wake_client(&k, slot); /* with a request it parks again */
         }
     }

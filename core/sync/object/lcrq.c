@@ -205,11 +205,13 @@ static bool claim(const struct qn_lcrq_client *c, uint32_t number)
     if (qn_load(&r->taken, QN_RELAXED) != 0 || pinned(c->q, number)) {
         return false;
     }
-    /* acquire -> the release in leave_ring and disclaim. */
+    /* acquire -> the release in leave_ring and append. */
     if (!qn_cas(&r->taken, &free_now, 1, QN_ACQUIRE)) {
         return false;
     }
-    if (pinned(c->q, number)) {
+    /* Between the first look and the claim the ring may have had a whole use,
+     * in which a client has pinned it. */
+    if (pinned(c->q, number) && !QN_OBJECT_MUTANT(LCRQ_ONE_PIN)) {
         qn_store(&r->taken, 0, QN_RELEASE); /* -> the acquire above */
         return false;
     }
@@ -226,15 +228,6 @@ static uint32_t claim_any(struct qn_lcrq_client *c)
         }
     }
     return 0;
-}
-
-/* Another client has linked a ring: take the value out of this one. */
-static void disclaim(const struct lcrq_at *a, bool narrow)
-{
-    qn_a64 *value = narrow ? &a->cell[0].pair.first : &a->cell[0].pair.second;
-    qn_store(value, 0, QN_RELAXED);
-    /* release -> the acquire in claim. */
-    qn_store(&a->ring->taken, 0, QN_RELEASE);
 }
 
 /* The tail leaves a ring that has a successor. @return QN_EBUSY: try there. */
@@ -263,7 +256,10 @@ static int append(struct qn_lcrq_client *c, uint32_t last, uint64_t value,
     struct lcrq_at a = at(c, number);
     lcrq_ring_begin(&a, value, narrow);
     if (!qn_cas(link, &next, number, QN_SEQ_CST)) {
-        disclaim(&a, narrow);
+        /* Another client has linked a ring. The value stays in this one, which
+         * none looks at, until its next use begins in the same cell.
+         * release -> the acquire in claim. */
+        qn_store(&a.ring->taken, 0, QN_RELEASE);
         return follow(c, last, next);
     }
     (void)follow(c, last, number);

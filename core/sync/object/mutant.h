@@ -20,6 +20,7 @@
     X(LCRQ_ONE_LOOK, LCRQ, "a ring with a successor is left at once")          \
     X(LCRQ_UNSAFE, LCRQ, "an unsafe cell is used, whatever the head is")       \
     X(LCRQ_NO_PIN, LCRQ, "a ring is used again, though a client reads it")     \
+    X(LCRQ_ONE_PIN, LCRQ, "pins are looked at in front of a claim only")       \
     X(LCRQ_OPEN, LCRQ, "a ring that has a successor is not closed")            \
     X(TREIBER_NO_TAG, TREIBER, "the top's tag stays the same")                 \
     X(TREIBER_LATE, TREIBER, "a value is stored behind its node's push")       \

@@ -112,7 +112,7 @@ static void client(uint32_t i)
     }
     call_all(&server_clients[i]);
     qn_delegate_leave(&server_object, &server_clients[i]);
-    if (qn_fetch_add(&left, UINT32_MAX, QN_ACQ_REL) == 1) {
+    if (qn_fetch_add(&left, UINT32_MAX, QN_ACQ_REL) == 1 && !prog->other) {
         /* The last server; the second one has stopped the first. */
         while (qn_load(&gone, QN_ACQUIRE) + 1 != prog->servers) {
             qn_pause();
@@ -139,12 +139,22 @@ static void serve(uint32_t i)
     (void)qn_fetch_add(&gone, 1, QN_RELEASE);
 }
 
+static void stop_behind_all(void)
+{
+    while (qn_load(&counter, QN_RELAXED) < prog->clients * prog->calls) {
+        qn_pause();
+    }
+    server_stop();
+}
+
 static void node(uint32_t i)
 {
     if (i < prog->clients) {
         client(i);
-    } else {
+    } else if (i < prog->clients + prog->servers) {
         serve(i - prog->clients);
+    } else {
+        stop_behind_all();
     }
 }
 
@@ -172,10 +182,15 @@ static void node_3(void *ctx)
     node(3);
 }
 
+static uint32_t nodes_of(const struct program *p)
+{
+    return p->clients + p->servers + p->other;
+}
+
 const char *server_check(void *program)
 {
     (void)program;
-    for (uint32_t i = 0; i < prog->clients + prog->servers; i++) {
+    for (uint32_t i = 0; i < nodes_of(prog); i++) {
         if (qn_sim_end_of(i) != QN_SIM_DONE) {
             return "asleep for ever";
         }
@@ -188,7 +203,7 @@ const char *server_check(void *program)
 bool server_clean(const struct program *p, enum qn_explore_memory m,
                   uint32_t deviations, struct qn_explored *out)
 {
-    const struct qn_explore_opts o = {.nodes = p->clients + p->servers,
+    const struct qn_explore_opts o = {.nodes = nodes_of(p),
                                       .node = {node_0, node_1, node_2, node_3},
                                       .setup = server_setup,
                                       .check = server_check,
@@ -224,6 +239,12 @@ const struct program submits = {.clients = 1,
                                 NO_PAUSE};
 const struct program moves = {
     .clients = 1, .servers = 2, .calls = 2, .domains = 2, NO_PAUSE};
+const struct program leaves = {.clients = 1,
+                               .servers = 1,
+                               .calls = 1,
+                               .other = true,
+                               .domains = 1,
+                               NO_PAUSE};
 const struct program streams = {
     .clients = 1,
     .servers = 1,

@@ -17,12 +17,14 @@ struct program {
     uint32_t clients, servers;
     uint32_t calls; /* of each client */
     bool submits;   /* all at once, then collect */
+    bool other;     /* another node stops the server, once all has run */
     bool late;      /* the second client joins while the first calls */
     uint32_t domains;
     struct qn_server_opts server;
 };
 
-extern const struct program calls, two_clients, submits, moves, streams, groups;
+extern const struct program calls, two_clients, submits, moves, streams, groups,
+    leaves;
 
 extern struct qn_delegate server_object;
 extern struct qn_delegate_client server_clients[SERVER_WORLD_CLIENTS];

@@ -86,6 +86,13 @@ Test(delegate_explore, auto_that_changes_both_ways, .timeout = 300)
     two_and_three((struct delegate_program){.type = "auto", .change_every = 1});
 }
 
+/* From the lock to CC-Synch, to H-Synch and back. */
+Test(delegate_explore, auto_that_changes_into_h_synch_and_out, .timeout = 300)
+{
+    two_and_three((struct delegate_program){
+        .type = "auto", .domains = 2, .change_every = 1});
+}
+
 Test(delegate_explore, a_client_leaves_with_the_node_that_it_has,
      .timeout = 300)
 {

@@ -25,6 +25,11 @@ static bool explore_all(uint32_t level)
          .only_operations = true},
         {.type = "h_synch", .clients = 2, .calls = 2, .domains = 2},
         {.type = "auto", .clients = 2, .calls = 2, .change_every = 1},
+        {.type = "auto",
+         .clients = 2,
+         .calls = 2,
+         .domains = 2,
+         .change_every = 1},
     };
     uint32_t i = 0;
     while (i < QN_ARRAY_COUNT(programs) && !is_faulty(programs[i], 1 + level)) {

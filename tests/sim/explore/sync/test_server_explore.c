@@ -47,6 +47,11 @@ Test(server_explore, a_server_moves_to_another_domain, .timeout = 100)
     is_clean(&moves, 2);
 }
 
+Test(server_explore, a_server_leaves_while_a_client_waits, .timeout = 100)
+{
+    is_clean(&leaves, 2);
+}
+
 Test(server_explore, replies_that_stream_wake_their_clients, .timeout = 100)
 {
     is_clean(&streams, 3);
@@ -78,6 +83,11 @@ Test(server_mutants, a_late_request_that_is_forgotten_is_found)
 Test(server_mutants, streaming_without_the_last_fence_is_found)
 {
     cr_assert(is_found(&streams, 2, QN_SERVER_MUTANT_NO_LAST_FENCE));
+}
+
+Test(server_mutants, a_server_that_leaves_and_wakes_none_is_found)
+{
+    cr_assert(is_found(&leaves, 2, QN_SERVER_MUTANT_NO_LAST_WAKE));
 }
 
 Test(server_mutants, a_second_server_beside_the_first_is_found)

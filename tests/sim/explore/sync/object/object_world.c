@@ -115,6 +115,9 @@ static void run(uint32_t me, const char *program)
         case 't':
             take(me);
             break;
+        case 'y':
+            qn_pause();
+            break;
         default:
             add(me);
         }
@@ -163,8 +166,8 @@ static void make_collection(const struct object_case *c, uint32_t nodes)
     cr_assert_eq(qn_collection_format(memory, &o), QN_OK);
     cr_assert_eq(qn_collection_open(&world.q, memory), QN_OK);
     for (uint32_t i = 0; i < nodes; i++) {
-        cr_assert_eq(qn_collection_join(&world.q, &world.client[i], NULL),
-                     QN_OK);
+        const struct qn_collection_join_opts j = {.domain = i};
+        cr_assert_eq(qn_collection_join(&world.q, &world.client[i], &j), QN_OK);
     }
 }
 

@@ -4,8 +4,8 @@
 /**
  * Up to three threads at one collection, or at one counter, under every
  * schedule. Each runs a program of operations: 'p' puts a value of its own, 't'
- * takes one, 'a' adds 1 to the counter. The history must be linearizable, and
- * behind it `capacity` values fit.
+ * takes one, 'a' adds 1 to the counter, 'y' lets the others run. The history
+ * must be linearizable, and behind it `capacity` values fit.
  */
 
 #include "core/sim/explore/explore.h"

@@ -29,6 +29,8 @@ static const struct object_case cases[] = {
     LCRQ("lcrq", .before = "p", .node = {"p", "t", "t"}),
     LCRQ("lcrq", .before = "pp", .node = {"p", "p", "t"}),
     LCRQ("lcrq32", .node = {"pt", "pt"}),
+    LCRQ("lcrq_numa", .node = {"pt", "pt"}),
+    LCRQ("lcrq_numa", .before = "p", .node = {"p", "t", "t"}),
     LCRQ("lcrq32", .before = "pp", .node = {"p", "p", "t"}),
     OTHER("treiber", NULL, NULL, .node = {"pt", "pt"}),
     OTHER("treiber", NULL, NULL, .before = "pp", .node = {"tp", "tt"}),

@@ -123,7 +123,7 @@ Test(object_orders, of_lcrq, .timeout = 200)
         {"lcrq_leave store 1", 1, "clients leave behind the run"},
         {"pin", 6, "rule 1: " PINS},
         {"claim cas 1", 1, LATER},
-        {"disclaim store 2", 1, LATER},
+        {"append store 1", 1, LATER},
         {"leave_ring cas 1", 2, "rule 1: " PINS},
         {"leave_ring store 1", 1, LATER},
         {"follow cas 1", 2, FIRST},
