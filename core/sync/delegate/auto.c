@@ -107,8 +107,9 @@ static int open(struct qn_backend *b)
     int r = QN_OK;
     for (uint32_t i = 0; r == QN_OK && i < parts_of(&b->o); i++) {
         struct qn_backend *part = b + 1 + i;
-        r = qn_backend_open(part, (char *)b->memory + part_at(&b->o, i), b->run,
-                            b->ctx);
+        const struct qn_delegate_opts p = part_opts(&b->o, i);
+        r = qn_backend_open(part, (char *)b->memory + part_at(&b->o, i), &p,
+                            b->run, b->ctx);
         part->chooser = b->memory;
         part->index = i;
         part->parts = parts_of(&b->o);

@@ -24,8 +24,11 @@
 /* The top bit: the operation was not run; ask the backend that is chosen. */
 #define QN_DELEGATE_ELSEWHERE (UINT64_C(1) << 63)
 
-/** As qn_delegate_open, for a part of an object. */
-int qn_backend_open(struct qn_backend *b, void *memory, qn_delegate_fn *run,
+/** As qn_delegate_open.
+ *  @param part  The options of a part of an object: QN_EINVAL if its memory
+ *               names another type or size. NULL: it is the object. */
+int qn_backend_open(struct qn_backend *b, void *memory,
+                    const struct qn_delegate_opts *part, qn_delegate_fn *run,
                     void *ctx);
 
 /** Add what the client has done at this backend. */

@@ -126,7 +126,16 @@ int qn_delegate_format(void *memory, const struct qn_delegate_opts *o)
     return all.type->format(behind(memory), &all);
 }
 
-int qn_backend_open(struct qn_backend *b, void *memory, qn_delegate_fn *run,
+/* A part is of the type, and of the size, that its object has room for. */
+static bool is_part(const struct qn_delegate_opts *o,
+                    const struct qn_delegate_opts *part)
+{
+    return o->type == part->type && o->clients == part->clients &&
+           qn_delegate_bytes(o) == qn_delegate_bytes(part);
+}
+
+int qn_backend_open(struct qn_backend *b, void *memory,
+                    const struct qn_delegate_opts *part, qn_delegate_fn *run,
                     void *ctx)
 {
     struct head head;
@@ -144,7 +153,7 @@ int qn_backend_open(struct qn_backend *b, void *memory, qn_delegate_fn *run,
                                            head.only_operations_use_data};
     if (head.version != QN_SYNC_VERSION || o.type == NULL ||
         (o.type->lock != NULL && o.lock == NULL) ||
-        qn_delegate_bytes(&o) == 0) {
+        qn_delegate_bytes(&o) == 0 || (part != NULL && !is_part(&o, part))) {
         return QN_EINVAL;
     }
     *b = (struct qn_backend){.type = o.type,
@@ -159,7 +168,7 @@ int qn_delegate_open(struct qn_delegate *d, void *memory, qn_delegate_fn *run,
                      void *ctx)
 {
     *d = (struct qn_delegate){0};
-    return qn_backend_open(&d->at[0], memory, run, ctx);
+    return qn_backend_open(&d->at[0], memory, NULL, run, ctx);
 }
 
 int qn_delegate_join(const struct qn_delegate *d, struct qn_delegate_client *c,

@@ -80,6 +80,28 @@ Test(delegate, one_of_another_version_is_not_opened)
     }
 }
 
+/* A part that names `auto` would have parts of its own, and one that names more
+ * clients more memory. The head of the first one is that of the lock. */
+Test(delegate, a_part_of_another_type_or_size_is_not_opened)
+{
+    struct world w;
+    struct qn_delegate d;
+    world_make(&w, &(struct qn_delegate_opts){.type = qn_delegate_find("auto"),
+                                              .clients = 2});
+    char *part = memmem(w.memory, w.bytes, "lock", sizeof "lock");
+    cr_assert_not_null(part);
+    strcpy(part, "auto");
+    cr_expect_eq(qn_delegate_open(&d, w.memory, NULL, NULL), QN_EINVAL);
+    strcpy(part, "lock");
+    uint32_t *clients = (uint32_t *)(void *)part + 9; /* behind the version */
+    cr_assert_eq(*clients, 2);
+    *clients = 200;
+    cr_expect_eq(qn_delegate_open(&d, w.memory, NULL, NULL), QN_EINVAL);
+    *clients = 2;
+    cr_expect_eq(qn_delegate_open(&d, w.memory, NULL, NULL), QN_OK);
+    world_free(&w);
+}
+
 Test(delegate, places_are_taken_and_given_back)
 {
     FOR_EACH(type)
