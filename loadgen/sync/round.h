@@ -63,7 +63,8 @@ struct qn_sync_host {
      * @return QN_OK; QN_ECORRUPT: an operation is lost, was done twice, or two
      *         of one thread are in the wrong order; QN_EAGAIN: a thread could
      *         not be made; QN_EINVAL, QN_ENOSYS: there is no such subject with
-     *         these options, or here; QN_ENOMEM.
+     *         these options, or here; QN_ETIMEDOUT: in virtual time threads
+     *         do not come to an end; QN_ENOMEM.
      */
     int (*round)(const struct qn_sync_round_opts *o, struct qn_sync_round *out);
 };

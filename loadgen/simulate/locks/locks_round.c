@@ -15,7 +15,7 @@
 
 #define WARM_NS  (50 * QN_US)
 #define ROUND_NS (500 * QN_US)
-#define PATIENCE 1000u /* a run is cut off after so many times its length */
+#define PATIENCE 20u /* a run is cut off after so many times its length */
 
 static struct qn_locks_machine machine;
 
@@ -25,7 +25,7 @@ static struct {
     bool served; /* node 0 serves, and has no worker */
     uint32_t nodes, left;
     uint32_t core[QN_CORES_MAX], domain[QN_CORES_MAX];
-    int rc; /* of the check; QN_EAGAIN: it was not reached */
+    int rc; /* of the check; QN_ETIMEDOUT: it was not reached */
 } current;
 
 static qn_time_t now(void)
@@ -105,7 +105,11 @@ static int run(const struct qn_sync_round_opts *o)
                                      &t.prices);
     rc = rc == QN_OK ? qn_timed_run(&t, &r) : rc;
     if (rc == QN_OK) {
-        rc = r.fault != NULL ? QN_ECORRUPT : current.rc;
+        rc = current.rc;
+        if (r.fault != NULL) {
+            fprintf(stderr, "the simulated machine: %s\n", r.fault);
+            rc = QN_ECORRUPT;
+        }
         current.out->elapsed_ns = o->duration;
         current.out->stalled = stalled(&r);
         qn_timed_result_free(&r);
@@ -130,7 +134,7 @@ static int round_run(const struct qn_sync_round_opts *opts,
     struct qn_sync_round_opts o = *opts;
     current.out = out;
     current.left = 0;
-    current.rc = QN_EAGAIN;
+    current.rc = QN_ETIMEDOUT;
     o.o.call_ps = (uint32_t)machine.dispatch;
     o.o.increment_ps = (uint32_t)machine.increment;
     o.o.looks_on = true;
