@@ -58,10 +58,13 @@ static void *work(void *arg)
     pin(p->index);
     const int rc = qn_sync_worker_join(w);
     (void)pthread_barrier_wait(&r->start);
-    /* relaxed: the word alone matters. */
-    while (rc == QN_OK && qn_load(&r->stop, QN_RELAXED) == 0) {
+    /* At least one operation, however late the thread gets a core: there is no
+     * rate of 0. relaxed: the word alone matters. */
+    bool more = rc == QN_OK;
+    while (more) {
         pause_for(qn_sync_worker_pause(w));
         qn_sync_worker_operate(w);
+        more = qn_load(&r->stop, QN_RELAXED) == 0;
     }
     qn_sync_worker_leave(w);
     return NULL;
