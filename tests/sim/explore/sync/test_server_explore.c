@@ -27,37 +27,37 @@ static void is_clean(const struct program *p, uint32_t deviations)
               "TSO: %s at %s", out.fault, out.choices);
 }
 
-Test(server_explore, a_client_calls_twice, .timeout = 100)
+Test(server_explore, a_client_calls_twice, .timeout = 3600)
 {
     is_clean(&calls, 3);
 }
 
-Test(server_explore, two_clients_call_once, .timeout = 100)
+Test(server_explore, two_clients_call_once, .timeout = 3600)
 {
     is_clean(&two_clients, 2);
 }
 
-Test(server_explore, requests_are_submitted_and_collected, .timeout = 100)
+Test(server_explore, requests_are_submitted_and_collected, .timeout = 3600)
 {
     is_clean(&submits, 3);
 }
 
-Test(server_explore, a_server_moves_to_another_domain, .timeout = 100)
+Test(server_explore, a_server_moves_to_another_domain, .timeout = 3600)
 {
     is_clean(&moves, 2);
 }
 
-Test(server_explore, a_server_leaves_while_a_client_waits, .timeout = 100)
+Test(server_explore, a_server_leaves_while_a_client_waits, .timeout = 3600)
 {
     is_clean(&leaves, 2);
 }
 
-Test(server_explore, replies_that_stream_wake_their_clients, .timeout = 100)
+Test(server_explore, replies_that_stream_wake_their_clients, .timeout = 3600)
 {
     is_clean(&streams, 3);
 }
 
-Test(server_explore, a_client_joins_beside_replies_in_groups, .timeout = 100)
+Test(server_explore, a_client_joins_beside_replies_in_groups, .timeout = 3600)
 {
     is_clean(&groups, 2);
 }

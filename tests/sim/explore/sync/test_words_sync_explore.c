@@ -34,7 +34,7 @@ static void must_be_clean(const struct words_program *p)
 }
 
 #define CLEAN(name, ...)                                                       \
-    Test(words_sync_explore, name, .timeout = 300)                             \
+    Test(words_sync_explore, name, .timeout = 3600)                            \
     {                                                                          \
         must_be_clean(&(const struct words_program){__VA_ARGS__});             \
     }
@@ -64,13 +64,13 @@ static void form_is_clean(enum qn_sync_mutant form)
 }
 
 /* The opening is a release, and no fence is in front of it. */
-Test(words_sync_explore, hyb_comb_with_a_release, .timeout = 300)
+Test(words_sync_explore, hyb_comb_with_a_release, .timeout = 3600)
 {
     form_is_clean(QN_SYNC_MUTANT_LATE_RELEASE);
 }
 
 /* As behind CAS_MOST failures, which no bound here reaches. */
-Test(words_sync_explore, hyb_comb_that_exchanges, .timeout = 300)
+Test(words_sync_explore, hyb_comb_that_exchanges, .timeout = 3600)
 {
     form_is_clean(QN_SYNC_MUTANT_EXCHANGE);
 }
@@ -88,7 +88,7 @@ static const struct {
      {.node = {"pyxpyl", "S", "cX"}, .delegate = "mp_server", .deviations = 2}},
 };
 
-Test(words_sync_explore, each_defect_is_found, .timeout = 300)
+Test(words_sync_explore, each_defect_is_found, .timeout = 3600)
 {
     for (uint32_t i = 0; i < sizeof finds / sizeof *finds; i++) {
         struct qn_explored out;
