@@ -194,6 +194,15 @@ def seeds_of(runs, recorder, start, count):
     return [int(word) for word in done.stdout.split()]
 
 
+def next_seeds(runs, recorder, start):
+    """TRIES of them, each looked for when it is needed: to look costs more than to check,
+    and the first mostly does."""
+    for _ in range(TRIES):
+        seed, = seeds_of(runs, recorder, start, 1)
+        yield seed
+        start = seed + 1
+
+
 # --------------------------------------------------------------------- good --
 
 def print_taken(taken, numbers):
@@ -229,7 +238,7 @@ def good(replay, argv):
 def refused(replay, recorder, name):
     """@return whether a run shows the defect as it must be shown."""
     near, word, silent = replay.runs.mutants[name]
-    for seed in seeds_of(replay.runs, recorder, near, TRIES):
+    for seed in next_seeds(replay.runs, recorder, near):
         trace, ended = record(replay.runs, recorder, seed, name)
         _, refusal = replay.check_pairs(trace, trace.slots_of_interest(PAIRS))
         if refusal is not None and word in refusal[2] and (ended or not silent):
