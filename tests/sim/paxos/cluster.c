@@ -10,15 +10,6 @@
 #include "paxos/machine/onepaxos_internal.h"
 #include "tests/sim/paxos/cluster_internal.h"
 
-uint64_t cluster_random(struct cluster *c, uint64_t n)
-{
-    /* splitmix64 */
-    uint64_t z = (c->rng += UINT64_C(0x9e3779b97f4a7c15));
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (z ^ (z >> 31)) % n;
-}
-
 static void persist(struct cluster *c, qn_node_t i, const struct qn_vote *vote)
 {
     struct member *m = &c->member[i];

@@ -94,6 +94,9 @@ static void repeat(struct sim *s, qn_node_t i)
 static void transfers(struct sim *s, qn_node_t i)
 {
     struct cluster *c = &s->c;
+    if (c->member[i].transfers == 0) {
+        return; /* mostly, and to count what is on its way takes long */
+    }
     uint32_t tries = s->healed ? 64 : 4;
     uint64_t room = 0; /* channels are bounded */
     for (qn_node_t k = 0; k < c->nodes; k++) {
