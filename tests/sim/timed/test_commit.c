@@ -20,8 +20,10 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SEEDS_USUAL 16u
+#define FAILOVERS   4u
 #else
 #define SEEDS_USUAL 200u
+#define FAILOVERS   20u
 #endif
 
 static struct qn_machine *machine(void)
@@ -281,7 +283,8 @@ Test(sim_commit, stops_under_little_load_leave_no_replica_behind,
 static void check_failover(bool memory, uint64_t load)
 {
     uint64_t one = number_of("QN_TIMED_SEED", 0);
-    for (uint64_t s = one != 0 ? one : 1; s <= (one != 0 ? one : 20); s++) {
+    for (uint64_t s = one != 0 ? one : 1; s <= (one != 0 ? one : FAILOVERS);
+         s++) {
         replay_by("QN_TIMED_SEED=%" PRIu64 " test_sim_commit", s);
         const struct qn_sim_fault kill = {.kind = QN_SIM_FAULT_KILL,
                                           .from_ns = (50 + 3 * s) * QN_US};

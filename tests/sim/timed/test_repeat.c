@@ -62,9 +62,16 @@ static uint64_t run(enum qn_virtual op, uint64_t seed, uint32_t count)
     return hash;
 }
 
+/* Under a sanitizer, which has seen the others in the test below. */
+#if defined(__SANITIZE_ADDRESS__)
+#define OPERATIONS 1u
+#else
+#define OPERATIONS QN_VIRTUAL_CHANNEL
+#endif
+
 Test(repeat, a_seed_gives_the_same_run_on_256_nodes, .timeout = 100)
 {
-    for (uint32_t op = 0; op < QN_VIRTUAL_CHANNEL; op++) {
+    for (uint32_t op = 0; op < OPERATIONS; op++) {
         uint64_t hash = run((enum qn_virtual)op, 1, 20);
         cr_assert_eq(hash, run((enum qn_virtual)op, 1, 20));
         cr_assert_neq(hash, run((enum qn_virtual)op, 2, 20));

@@ -77,10 +77,17 @@ static void run_ring(uint32_t n, uint32_t k, bool full, bool companion)
     qn_diamond_ring_destroy(r);
 }
 
+/* A sanitizer has seen all code in few of them. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define STRIDE 5u
+#else
+#define STRIDE 1u
+#endif
+
 /* trees.md 5.5: as many messages, and as long ways, as the rules say. */
 Test(coll_flow, rings_of_all_sizes_send_what_the_rules_say, .timeout = 120)
 {
-    for (uint32_t n = 2; n <= FLOW_NET_MAX; n++) {
+    for (uint32_t n = 2; n <= FLOW_NET_MAX; n += STRIDE) {
         for (uint32_t k = 1; k <= 8; k++) {
             run_ring(n, k, n % 2 == 0, false);
             if (n >= 3 && n % 3 == k % 3) {
