@@ -78,8 +78,8 @@ uint32_t qn_sync_object(struct qn_sync_port *p, qn_a32 *number)
     return now;
 }
 
-void qn_sync_send(struct qn_sync_port *p, uint32_t address,
-                  const uint64_t *words, uint32_t n)
+void qn_sync_send_silently(struct qn_sync_port *p, uint32_t address,
+                           const uint64_t *words, uint32_t n)
 {
     const struct qn_words_target to = {address / QN_WORDS_QUEUES,
                                        address % QN_WORDS_QUEUES};
@@ -88,7 +88,13 @@ void qn_sync_send(struct qn_sync_port *p, uint32_t address,
         qn_words_wait_room(p->device, to, n);
     }
     QN_ASSERT(rc == QN_OK || rc == QN_EPEERDEAD);
-    qn_words_ring(p->device, to.node);
+}
+
+void qn_sync_send(struct qn_sync_port *p, uint32_t address,
+                  const uint64_t *words, uint32_t n)
+{
+    qn_sync_send_silently(p, address, words, n);
+    qn_words_ring(p->device, address / QN_WORDS_QUEUES);
 }
 
 /* ---- receive ---- */

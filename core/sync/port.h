@@ -109,10 +109,15 @@ static inline uint32_t qn_sync_head_tag(uint64_t head)
 #define QN_SYNC_KIND   (UINT64_C(0xff) << 16)
 #define QN_SYNC_LOCK   (UINT64_C(0xfe) << 16) /* either kind of a lock */
 
-/** Send a message, as a whole. Waits for room there. release. What is for a
- *  node that has ended is dropped. */
+/** Send a message, as a whole, and wake its receiver. Waits for room there.
+ *  release. What is for a node that has ended is dropped. */
 void qn_sync_send(struct qn_sync_port *p, uint32_t address,
                   const uint64_t *words, uint32_t n);
+
+/** The same to a thread that does not sleep at its port; the caller wakes it.
+ */
+void qn_sync_send_silently(struct qn_sync_port *p, uint32_t address,
+                           const uint64_t *words, uint32_t n);
 
 /** Take the oldest message whose head agrees with `want` in the bits of `mask`.
  *  acquire. Never waits.

@@ -81,6 +81,9 @@ uint32_t qn_words_unpromised(const struct qn_device *d, uint32_t queue,
 /** Was nothing promised to this queue; of a shared device, to any? */
 bool qn_words_is_unpromised(const struct qn_device *d, uint32_t queue);
 
+/** Does a thread of this attachment sleep while it waits? It has a doorbell. */
+bool qn_words_sleeps(const struct qn_device *d);
+
 /** Sleep until there is a word in an own queue, or until `deadline` (ns,
  *  monotonic), or for no reason. Without a doorbell: a pause. */
 void qn_words_wait(struct qn_device *d, uint32_t queue, qn_time_t deadline);

@@ -19,6 +19,11 @@ uint32_t qn_words_nodes(const struct qn_device *d)
     return qn_words_port_seen(d)->nodes;
 }
 
+bool qn_words_sleeps(const struct qn_device *d)
+{
+    return qn_words_port_seen(d)->doorbell != NULL;
+}
+
 uint32_t qn_words_number(struct qn_device *d)
 {
     uint32_t number;

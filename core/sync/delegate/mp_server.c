@@ -16,8 +16,16 @@
  * the line, and waits for the request. Clients that find no server wait at
  * `turn`, which each new one moves on.
  *
- * *Stop.* The thread that stops a server need not have a port, so it cannot
- * ring its core: one that sleeps looks at its seat every SLEEP_NS.
+ * *Sleep.* The thread that stops a server need not have a port, so it could not
+ * ring a doorbell. So a server sleeps at its seat, and each request and each
+ * stop looks there:
+ *
+ *     server   asleep = 1;        fence, S;  a request, or a stop? else sleep
+ *     client   send a request;    fence, C;  asleep? wake the server
+ *
+ * Of the two fences one is first; if it is S, the client sees that the server
+ * sleeps, else the server sees the request. Where threads do not sleep while
+ * they wait for words (no doorbells) there is neither.
  */
 #include "core/base/bits.h"
 #include "core/sync/clients.h"
@@ -29,7 +37,6 @@
 #include "core/wait/park.h"
 #include "core/words/attachment.h"
 
-#define SLEEP_NS    (10 * QN_MS)
 #define LEAVE_NS    (1 * QN_MS) /* between looks at lines that are not settled */
 #define REPLY_WORDS 2u
 
@@ -164,7 +171,12 @@ static int mp_submit(const struct qn_backend *b, struct qn_backend_client *c,
     const uint64_t words[QN_SYNC_WORDS] = {
         qn_sync_head(c->port, c->object, QN_SYNC_REQUEST, c->server.sent++),
         (uint64_t)c->place << 16 | op, arg};
-    qn_sync_send(c->port, where, words, QN_SYNC_WORDS);
+    qn_sync_send_silently(c->port, where, words, QN_SYNC_WORDS);
+    if (qn_words_sleeps(c->port->device)) {
+        /* C: see "Sleep". */
+        qn_fence(QN_SEQ_CST);
+        qn_server_seat_ring(qn_server_seat_of(b), &c->stats.waits);
+    }
     return QN_OK;
 }
 
@@ -258,16 +270,44 @@ static uint32_t mp_scan(const struct qn_backend *b,
     return served;
 }
 
+/* Sleep until a request has come, or until `deadline`; not at all if the seat
+ * has one of the bits. */
+static void sleep_at_seat(const struct qn_backend *b,
+                          struct qn_delegate_server *s, uint64_t bits,
+                          qn_time_t deadline)
+{
+    struct qn_server_seat *seat = qn_server_seat_of(b);
+    struct qn_device *d = s->port->device;
+    if (!qn_words_sleeps(d)) {
+        qn_words_wait(d, s->port->queue, deadline);
+        return;
+    }
+    /* relaxed: the fence orders it. */
+    qn_store(&seat->asleep, 1, QN_RELAXED);
+    /* S: see "Sleep". */
+    qn_fence(QN_SEQ_CST);
+    /* relaxed: as above. */
+    if ((qn_load(&seat->word, QN_RELAXED) & bits) == 0 &&
+        qn_words_empty(d, s->port->queue)) {
+        s->stats.waits.parks++;
+        (void)qn_park_word(&seat->asleep, 1, deadline);
+    }
+    /* relaxed: a ring that comes too late wakes a later sleep, which takes
+     * that. */
+    qn_store(&seat->asleep, 0, QN_RELAXED);
+}
+
 static void mp_sleep(const struct qn_backend *b, struct qn_delegate_server *s)
 {
-    (void)b;
-    s->stats.waits.parks++;
-    qn_words_wait(s->port->device, s->port->queue, qn_clock_now() + SLEEP_NS);
+    sleep_at_seat(b, s, QN_SEAT_STOP, QN_TIME_NEVER);
 }
 
 static void mp_ring(const struct qn_backend *b)
 {
-    (void)b; /* above: Stop */
+    struct qn_wait_stats unused = {0};
+    /* C: the stop, or that the server sleeps. */
+    qn_fence(QN_SEQ_CST);
+    qn_server_seat_ring(qn_server_seat_of(b), &unused);
 }
 
 static bool is_settled(const struct qn_backend *b,
@@ -288,8 +328,7 @@ static void mp_end(const struct qn_backend *b, struct qn_delegate_server *s)
             const uint32_t served = mp_scan(b, s);
             s->stats.served += served;
             if (served == 0) {
-                qn_words_wait(s->port->device, s->port->queue,
-                              qn_clock_now() + LEAVE_NS);
+                sleep_at_seat(b, s, 0, qn_clock_now() + LEAVE_NS);
             }
         }
     }

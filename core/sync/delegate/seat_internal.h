@@ -24,6 +24,7 @@
  */
 
 #include "core/sync/delegate/delegate.h"
+#include "core/wait/park.h"
 
 #define QN_SEAT_SERVES UINT64_C(1)
 #define QN_SEAT_STOP   UINT64_C(2)
@@ -74,6 +75,19 @@ static inline uint64_t qn_server_seat_generation(uint64_t word)
 static inline uint32_t qn_server_seat_where(uint64_t word)
 {
     return (uint32_t)(word >> 8) & 0xffff;
+}
+
+/** Wake the server if it sleeps at the seat. Behind a seq_cst fence, or the
+ *  caller looks again later. @param w  Counts the wake-up. */
+static inline void qn_server_seat_ring(struct qn_server_seat *seat,
+                                       struct qn_wait_stats *w)
+{
+    /* relaxed: the fence orders them. */
+    if (qn_load(&seat->asleep, QN_RELAXED) == 1 &&
+        qn_exchange(&seat->asleep, 0, QN_RELAXED) == 1) {
+        qn_unpark_word(&seat->asleep);
+        w->wakes++;
+    }
 }
 
 /** Without what changes while one server has the seat: under what a client

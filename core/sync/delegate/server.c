@@ -22,11 +22,22 @@
 #define IDLE_LOOK_NS (2 * QN_US)
 #define IDLE_YIELDS  64u
 
+/* The own client waits for this server: as if it were in a call. */
+static void hold_client(const struct qn_delegate_server *s, bool held)
+{
+    if (s->client != NULL) {
+        s->client->inside = held;
+    }
+}
+
 static int take_seat(const struct qn_backend *b, struct qn_delegate_server *s)
 {
     struct qn_server_seat *seat = qn_server_seat_of(b);
     const struct qn_server_type *t = b->type->server;
     uint32_t where;
+    if (s->client != NULL && s->client->inside) {
+        return QN_EDEADLK;
+    }
     int rc = t->where(b, s, &where);
     if (rc != QN_OK) {
         return rc;
@@ -45,6 +56,7 @@ static int take_seat(const struct qn_backend *b, struct qn_delegate_server *s)
     /* Not before: a server that is refused has no generation. */
     s->generation = qn_server_seat_generation(mine);
     s->serves = b->memory;
+    hold_client(s, true);
     if (t->begin != NULL) {
         t->begin(b, s);
     }
@@ -55,6 +67,7 @@ static void leave_seat(const struct qn_backend *b, struct qn_delegate_server *s)
 {
     struct qn_server_seat *seat = qn_server_seat_of(b);
     b->type->server->end(b, s);
+    hold_client(s, false);
     /* relaxed: only a stop changes the word of a server that serves. */
     const uint64_t name = qn_server_seat_name(qn_load(&seat->word, QN_RELAXED));
     s->generation = 0;

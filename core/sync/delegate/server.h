@@ -29,6 +29,10 @@
  *     stop               free                  free
  *     submit, collect    same thread           free
  *
+ * *Nesting.* A server that asks its own object waits for itself. So it names
+ * the client that its thread has there, in `client`: while it serves, calls,
+ * submit and collect of that client are QN_EDEADLK.
+ *
  * *Cores.* A server wants a core of its own, and its hyper-thread idle. Clients
  * that share the server's core get a thousandth of what the others get: the
  * server finds work from the others, and gives its core away only when it does
@@ -98,6 +102,8 @@ struct qn_server_stats {
 struct qn_delegate_server {
     uint32_t domain;           /* below `domains`: where slots are looked at */
     struct qn_sync_port *port; /* mp_server: its end for words; else NULL */
+    struct qn_delegate_client *client; /* of its thread at the same object, or
+                                          NULL. Kept while it serves */
     struct qn_server_stats stats;
     /* Private. */
     uint64_t generation; /* of its seat; 0: it does not serve */
@@ -123,7 +129,8 @@ struct qn_server_client {
  * @return QN_OK: it was stopped; QN_EBUSY: another one serves; QN_ENOSYS: the
  *         backend has no server; QN_EINVAL: the domain, no port, or it serves
  *         another object; QN_EDQUOT: requests would not fit beside what else
- *         may be sent to that port (core/sync/port.h).
+ *         may be sent to that port (core/sync/port.h); QN_EDEADLK: `client` is
+ *         in a call.
  *
  * Blocks, and parks when there is nothing to do.
  */

@@ -228,11 +228,6 @@ void qn_shm_end(const struct qn_backend *b, struct qn_delegate_server *s)
 
 void qn_shm_ring(const struct qn_backend *b, struct qn_wait_stats *w)
 {
-    struct qn_server_seat *seat = qn_server_seat_of(b);
-    /* relaxed: the caller's fence, C, orders them. */
-    if (qn_load(&seat->asleep, QN_RELAXED) == 1 &&
-        qn_exchange(&seat->asleep, 0, QN_RELAXED) == 1) {
-        qn_unpark_word(&seat->asleep);
-        w->wakes++;
-    }
+    /* The caller's fence is C. */
+    qn_server_seat_ring(qn_server_seat_of(b), w);
 }

@@ -51,7 +51,8 @@ struct mutant {
  * the explorer (tests/sim/explore/sync) finds these, and here they may be
  * missed. */
 static const char *const rare[] = {"LCRQ_ONE_LOOK", "LCRQ_UNSAFE",
-                                   "TREIBER_NO_TAG", "MS_REUSED"};
+                                   "TREIBER_NO_TAG", "MS_REUSED",
+                                   "NO_LAST_FENCE"};
 
 static const struct mutant all[] = {
 #define X(name, by, text) {#name, text, by, QN_OBJECT_MUTANT_##name, 0, 0, 0},

@@ -327,3 +327,35 @@ Test(server, backends_without_one_refuse)
     qn_delegate_leave(&w.d, &c);
     world_free(&w);
 }
+
+/* The thread has a client of its own at the object that it serves. */
+Test(server, that_asks_its_own_object_is_refused)
+{
+    struct world w;
+    struct qn_delegate_client c, own;
+    struct qn_delegate_server s = {.client = &own};
+    uint64_t result;
+    const struct qn_delegate_opts o = served(2, 1, &forms[0]);
+    world_make(&w, &o);
+    w.nested = &own;
+    cr_assert_eq(qn_delegate_join(&w.d, &c, NULL), QN_OK);
+    cr_assert_eq(qn_delegate_join(&w.d, &own, NULL), QN_OK);
+    cr_assert_eq(qn_delegate_submit(&w.d, &c, NEST, 0), QN_OK);
+    cr_assert_eq(qn_delegate_poll(&w.d, &s), 1);
+    cr_assert_eq(qn_delegate_collect(&w.d, &c, &result), QN_OK);
+    cr_expect_eq((int)-result, QN_EDEADLK);
+    cr_expect_eq(qn_delegate(&w.d, &own, ADD, 1, &result), QN_EDEADLK);
+    cr_expect_eq(qn_delegate_submit(&w.d, &own, ADD, 1), QN_EDEADLK);
+    cr_expect_eq(qn_delegate_collect(&w.d, &own, &result), QN_EDEADLK);
+    struct qn_delegate_server nested = {.client = &own};
+    cr_expect_eq(qn_delegate_poll(&w.d, &nested), QN_EDEADLK);
+    cr_assert_eq(qn_delegate_stop(&w.d), QN_OK);
+    cr_assert_eq(qn_delegate_poll(&w.d, &s), QN_EGONE);
+    s.client = NULL;
+    submits(&w, &own, 1);
+    cr_assert_eq(qn_delegate_poll(&w.d, &s), 1);
+    collects(&w, &own, 0, 1);
+    qn_delegate_leave(&w.d, &c);
+    qn_delegate_leave(&w.d, &own);
+    world_free(&w);
+}
