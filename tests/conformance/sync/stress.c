@@ -293,13 +293,18 @@ static uint64_t finished(const struct run *r)
     return sum;
 }
 
+static qn_time_t hang_ns(const struct stress_plan *p)
+{
+    return (p->hang_s != 0 ? p->hang_s : STRESS_HANG_S) * QN_S;
+}
+
 static void hang(const struct run *r, const struct stress_plan *p)
 {
     static const char *const text[STATES] = {"joins", "operates", "leaves",
                                              "has ended"};
     char name[STRESS_TEXT];
     stress_describe(p, name);
-    fprintf(stderr, "no operation ends: %s\n", name);
+    fprintf(stderr, "no operation ends, or no server: %s\n", name);
     for (uint32_t i = 0; i < r->d.threads; i++) {
         const struct worker *w = &r->worker[i];
         fprintf(stderr, "  thread %u %s, after %llu operations\n", i,
@@ -329,7 +334,6 @@ static void tick(struct run *r, uint32_t number)
 static void watch(struct run *r, const struct stress_plan *p)
 {
     uint64_t before = 0;
-    const uint64_t hang_s = p->hang_s != 0 ? p->hang_s : STRESS_HANG_S;
     qn_time_t since = qn_clock_now();
     /* acquire -> work: the records. */
     for (uint32_t i = 1; qn_load(&r->ended, QN_ACQUIRE) < r->d.threads; i++) {
@@ -338,7 +342,7 @@ static void watch(struct run *r, const struct stress_plan *p)
         if (now != before) {
             before = now;
             since = qn_clock_now();
-        } else if (qn_clock_now() - since > hang_s * QN_S) {
+        } else if (qn_clock_now() - since > hang_ns(p)) {
             hang(r, p);
         }
     }
@@ -508,6 +512,23 @@ static bool make_workers(struct run *r, const struct stress_plan *p)
     return true;
 }
 
+static void end_servers(struct run *r, const struct stress_plan *p,
+                        const pthread_t server[SERVERS])
+{
+    const qn_time_t since = qn_clock_now();
+    qn_store(&r->quit, 1, QN_RELAXED); /* relaxed: as its load */
+    for (uint32_t i = 0; i < SERVERS; i++) {
+        void *none;
+        while (pthread_tryjoin_np(server[i], &none) != 0) {
+            r->s->type->stop(r->s); /* another one may have begun since */
+            (void)sched_yield();
+            if (qn_clock_now() - since > hang_ns(p)) {
+                hang(r, p);
+            }
+        }
+    }
+}
+
 static const char *run_all(struct run *r, const struct stress_plan *p)
 {
     pthread_t server[SERVERS];
@@ -518,13 +539,8 @@ static const char *run_all(struct run *r, const struct stress_plan *p)
     const char *wrong = run_workers(r, p);
     wrong = wrong == NULL ? check_history(r) : wrong;
     wrong = wrong == NULL ? check_places(r) : wrong;
-    qn_store(&r->quit, 1, QN_RELAXED); /* relaxed: as its load */
-    for (uint32_t i = 0; served && i < SERVERS; i++) {
-        void *none;
-        while (pthread_tryjoin_np(server[i], &none) != 0) {
-            r->s->type->stop(r->s); /* the other one may have begun since */
-            (void)sched_yield();
-        }
+    if (served) {
+        end_servers(r, p, server);
     }
     return wrong;
 }
