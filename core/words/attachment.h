@@ -20,8 +20,8 @@ void qn_words_detach(struct qn_device *d);
 void qn_words_down(struct qn_device *d, qn_node_t node);
 void qn_words_up(struct qn_device *d, qn_node_t node, uint64_t inc);
 
-/** Attach to a shared device as one of `type`, with this number of bytes behind the
- *  attachment, zeroed.
+/** Attach to a shared device as one of `type`, with this number of bytes behind
+ * the attachment, zeroed.
  *  @return as attach of core/device.h. */
 int qn_words_attach(struct qn_device **out,
                     const struct qn_device_attach_opts *o,
@@ -44,7 +44,7 @@ bool qn_words_ended(const struct qn_device *d, qn_node_t node);
 /** Is that the incarnation of a node that was named last, and not ended? */
 bool qn_words_living(const struct qn_device *d, qn_node_t node, uint64_t inc);
 
-/** Whose device is one of words? */
+/** Is it a device of words? Not one of a transport over words. */
 bool qn_words_is(const struct qn_device *d);
 
 /** Nodes of the device. */

@@ -51,10 +51,10 @@
  * Nesting: an operation may delegate to other objects as long as no cycle of
  * objects arises; to its own object it must not, which a call of the same
  * client refuses. All operations of an object may use one client there, on
- * whichever thread they run, since they run one at a time. One with a port is
- * of its thread: there either a server runs these operations, or each thread
- * opens a handle of its own, whose context tells its client. A server that asks
- * its own object: server.h.
+ * whichever thread they run, since they run one at a time. A client with a port
+ * is of its thread: there either a server runs these operations, or each thread
+ * opens the object for itself, with a context that has its own client. A server
+ * that asks its own object: server.h.
  */
 
 #include "core/base/atomic.h"
