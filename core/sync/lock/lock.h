@@ -52,8 +52,8 @@ struct qn_lock_opts {
     uint32_t clients; /* that have joined at once, at most: 1 ..
                          QN_SYNC_CLIENTS_MAX */
     bool own_cores;   /* tas, ttas, mcs, clh: each client has a core of its own,
-                         as long as   it is one. Waiters look on and do not sleep,
-                         so that a   hand-over is one store */
+                         as long as it is one. Waiters look on and do not sleep,
+                         so that a hand-over is one store */
 };
 
 /** What the calls of one client have cost. */

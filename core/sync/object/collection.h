@@ -37,7 +37,8 @@
  *
  * A value is a number from 0 to the type's value_max; the one above it is
  * reserved for "nothing". What was written before a put is visible behind the
- * take of its value.
+ * take of its value, but not over delegates whose results order nothing
+ * (only_server_uses_data, only_operations_use_data).
  *
  *                   same client      other clients
  *     join, leave   same thread      free
@@ -76,7 +77,8 @@ struct qn_collection_opts {
     uint64_t pause_ns; /* lcrq_numa: how long a client waits for its domain's
                           turn; 170 us */
     /** ms1, ms2, list: of its delegates; `clients` is that of the collection.
-     *  Borrowed. NULL: cc_synch. ms2 refuses `only_server_uses_data`. */
+     *  Borrowed. NULL: cc_synch. ms2 refuses `only_server_uses_data` and
+     *  `only_operations_use_data`. */
     const struct qn_delegate_opts *delegate;
 };
 

@@ -191,8 +191,10 @@ static size_t bytes_1(const struct qn_collection_opts *o)
 /* Two executors work on the nodes. */
 static size_t bytes_2(const struct qn_collection_opts *o)
 {
-    return qn_collection_delegate(o).server.only_server_uses_data ? 0
-                                                                  : bytes(o, 2);
+    const struct qn_delegate_opts d = qn_collection_delegate(o);
+    return d.server.only_server_uses_data || d.only_operations_use_data
+               ? 0
+               : bytes(o, 2);
 }
 
 static int format_1(void *memory, const struct qn_collection_opts *o)

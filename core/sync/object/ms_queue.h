@@ -12,8 +12,8 @@
  * in; with two delegates an enqueue may not have seen a dequeue yet that is
  * over.
  *
- * `ms2` refuses delegates whose server must be alone with its data
- * (only_server_uses_data): two executors work on the nodes.
+ * `ms2` refuses delegates whose results order nothing (only_server_uses_data,
+ * only_operations_use_data): two executors work on the nodes.
  */
 
 #include "core/sync/object/collection.h"

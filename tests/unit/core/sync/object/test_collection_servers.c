@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/sync/delegate/server.h"
 #include "core/sync/object/collection.h"
@@ -117,20 +118,25 @@ Test(collection_servers, run_all_operations, .timeout = 100)
     run("list");
 }
 
-Test(collection_servers, a_queue_with_two_ends_has_no_server_of_its_own_data)
+Test(collection_servers, a_queue_with_two_ends_wants_results_that_order)
 {
-    const struct qn_delegate_opts d = {
-        .type = qn_delegate_find("shm_server"),
-        .server = {.only_server_uses_data = true}};
-    struct qn_collection_opts o = {.type = qn_collection_find("ms2"),
-                                   .clients = 2,
-                                   .capacity = 4,
-                                   .delegate = &d};
-    cr_assert_eq(qn_collection_bytes(&o), 0);
-    o.type = qn_collection_find("ms1");
-    cr_assert_neq(qn_collection_bytes(&o), 0);
-    o.type = qn_collection_find("lcrq");
-    cr_assert_neq(qn_collection_bytes(&o), 0);
+    const struct qn_delegate_opts all[] = {
+        {.type = qn_delegate_find("shm_server"),
+         .server = {.only_server_uses_data = true}},
+        {.type = qn_delegate_find("cc_synch"),
+         .own_cores = true,
+         .only_operations_use_data = true}};
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(all); i++) {
+        struct qn_collection_opts o = {.type = qn_collection_find("ms2"),
+                                       .clients = 2,
+                                       .capacity = 4,
+                                       .delegate = &all[i]};
+        cr_assert_eq(qn_collection_bytes(&o), 0, "%u", i);
+        o.type = qn_collection_find("ms1");
+        cr_assert_neq(qn_collection_bytes(&o), 0);
+        o.type = qn_collection_find("lcrq");
+        cr_assert_neq(qn_collection_bytes(&o), 0);
+    }
 }
 
 Test(collection_servers, delegates_are_as_many_as_ends)
