@@ -83,7 +83,7 @@ def verdict(case, out):
     return True, states, "exhausted, no error"
 
 
-def check(case, keep=None, minutes=15, gib=4.0):
+def check(case, keep=None, minutes=60, gib=4.0):
     folder = keep or tempfile.mkdtemp(prefix="quoin-model-")
     try:
         verifier(case, folder, gib)

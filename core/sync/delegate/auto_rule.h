@@ -52,11 +52,11 @@ struct qn_auto_state {
     uint64_t begin;             /* of this epoch or trial, ns; 0: none yet */
     struct qn_auto_window seen; /* in it, by all */
     uint32_t home;              /* the backend that was cheapest */
-    uint32_t epochs;            /* in `home` */
-    uint32_t odd;               /* of them in a row with another cost */
+    uint32_t odd;               /* epochs in a row with another cost */
+    uint64_t epochs;            /* in `home` */
     uint64_t cost;              /* of them: ns per 1024 operations, smoothed */
     struct {
-        uint32_t due;     /* in which epoch it may be tried again */
+        uint64_t due;     /* in which epoch it may be tried again */
         uint32_t doubled; /* how often its trials have failed */
     } trial[QN_AUTO_PARTS];
 };

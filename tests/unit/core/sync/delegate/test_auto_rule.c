@@ -111,3 +111,15 @@ Test(auto_rule, it_follows_a_load_that_changes)
         cr_expect_geq(s, 90, "load %u: %lu %%", i, s);
     }
 }
+
+/* The next trial is due behind the 32 bits, which is not at once. */
+Test(auto_rule, epochs_are_counted_beyond_32_bits)
+{
+    static const struct load l = {2, {50, 70, 0}, 20, 2};
+    struct run r = {.s = {.epochs = UINT32_MAX - 64, .cost = 50 * 1024}};
+    r.s.trial[QN_AUTO_CC_SYNCH].due = r.s.epochs;
+    r.s.trial[QN_AUTO_CC_SYNCH].doubled = 8;
+    cr_assert_leq(share(&r, &l, QN_AUTO_CC_SYNCH, 60 * QN_AUTO_EPOCH), 2);
+    operate(&r, &l, 8 * QN_AUTO_EPOCH);
+    cr_assert_gt(r.s.epochs, UINT32_MAX);
+}
