@@ -95,7 +95,9 @@ static size_t stretch_bytes(void)
 static uint8_t *stretch(const struct qn_commons *c, qn_node_t node)
 {
     QN_ASSERT(node < c->nodes);
-    return c->base + 2 * c->page + node * stretch_bytes();
+    /* Each turn of a member looks at its own: no sysconf. */
+    return c->base + 2 * c->page +
+           node * qn_align_up(RECORD_OFFSET + QN_COMMONS_RECORD_BYTES, c->page);
 }
 
 static struct agreed *agreed(const struct qn_commons *c)

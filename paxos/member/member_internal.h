@@ -54,6 +54,8 @@ struct qn_member {
     struct qn_member_state state;
     struct qn_driver_transfer transfer_ops;
     struct qn_state_transfer *transfer; /* NULL: none */
+    bool transfer_rests; /* at the last turn, of which the driver was told */
+    bool complete;       /* likewise */
     uint64_t turns;
     bool lives;   /* it has begun, as the node's live incarnation */
     bool again;   /* the program must not sleep before the next turn */

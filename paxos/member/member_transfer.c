@@ -100,9 +100,15 @@ qn_time_t qn_member_transfer_turn(struct qn_member *m, qn_time_t now)
     if (m->transfer == NULL) {
         return QN_TIME_NEVER;
     }
+    const bool complete = m->state.user.complete(m->state.user.ctx);
+    if (m->transfer_rests && m->complete == complete &&
+        qn_state_transfer_rests(m->transfer)) {
+        return QN_TIME_NEVER; /* as a rule */
+    }
     qn_time_t at = qn_state_transfer_turn(m->transfer, now);
+    m->complete = m->state.user.complete(m->state.user.ctx);
     qn_driver_coming(m->driver, qn_state_transfer_coming(m->transfer));
-    qn_driver_has_state(m->driver, m->state.user.complete(m->state.user.ctx));
+    qn_driver_has_state(m->driver, m->complete);
     if (qn_state_transfer_gave_up(m->transfer)) {
         struct qn_state_transfer_status st;
         qn_state_transfer_status(m->transfer, &st);
@@ -112,6 +118,7 @@ qn_time_t qn_member_transfer_turn(struct qn_member *m, qn_time_t now)
         qn_driver_suspend_apply(m->driver,
                                 qn_state_transfer_suspends(m->transfer));
     }
+    m->transfer_rests = qn_state_transfer_rests(m->transfer);
     return at;
 }
 

@@ -508,6 +508,12 @@ qn_time_t qn_state_transfer_turn(struct qn_state_transfer *r, qn_time_t now)
     return QN_MIN(give, join);
 }
 
+bool qn_state_transfer_rests(const struct qn_state_transfer *r)
+{
+    return r->donation.state == GIFT_NONE && r->join.phase == TRANSFER_IDLE &&
+           !r->join.known && !r->join.gave_up;
+}
+
 qn_slot_t qn_state_transfer_coming(const struct qn_state_transfer *r)
 {
     return r->join.known ? r->join.reader.position : 0;

@@ -256,6 +256,10 @@ void qn_state_transfer_peer_down(struct qn_state_transfer *r, qn_node_t peer,
                                  qn_time_t now);
 void qn_state_transfer_peer_up(struct qn_state_transfer *r, qn_node_t peer);
 
+/** Nothing comes, nothing is given, and it has not given up: a turn would do
+ *  nothing. */
+bool qn_state_transfer_rests(const struct qn_state_transfer *r);
+
 /** The position of the snapshot that comes to this member, as in the status; 0:
  *  none does. */
 qn_slot_t qn_state_transfer_coming(const struct qn_state_transfer *r);
