@@ -140,6 +140,9 @@ int qn_backend_open(struct qn_backend *b, void *memory,
 {
     struct head head;
     qn_copy_in(&head, memory, sizeof head);
+    if (head.version != QN_SYNC_VERSION) {
+        return QN_EINVAL; /* the rest may be anything */
+    }
     head.type[NAME_BYTES - 1] = head.lock[NAME_BYTES - 1] = '\0';
     const struct qn_delegate_opts o = {.type = qn_delegate_find(head.type),
                                        .clients = head.clients,
@@ -151,8 +154,7 @@ int qn_backend_open(struct qn_backend *b, void *memory,
                                        .own_cores = head.own_cores,
                                        .only_operations_use_data =
                                            head.only_operations_use_data};
-    if (head.version != QN_SYNC_VERSION || o.type == NULL ||
-        (o.type->lock != NULL && o.lock == NULL) ||
+    if (o.type == NULL || (o.type->lock != NULL && o.lock == NULL) ||
         qn_delegate_bytes(&o) == 0 || (part != NULL && !is_part(&o, part))) {
         return QN_EINVAL;
     }
