@@ -82,8 +82,8 @@ static uint64_t push_value(struct list_stack *s, uint64_t value)
         return QN_NOTHING;
     }
     qn_store(&nodes_of(s)[number].value, value, QN_RELAXED);
-    uint32_t top = qn_load(&s->top, QN_RELAXED);
-    if (QN_OBJECT_MUTANT(LIST_BELOW) && top != 0) {
+    if (QN_OBJECT_MUTANT(LIST_BELOW) && qn_load(&s->top, QN_RELAXED) != 0) {
+        uint32_t top = qn_load(&s->top, QN_RELAXED);
         push(s, &nodes_of(s)[top].next, number);
     } else {
         push(s, &s->top, number);

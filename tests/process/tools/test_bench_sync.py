@@ -103,13 +103,13 @@ if sys.argv[2:] == ["simulated"]:
     assert "refused" in made["queue/ms2/mp_server"], made
     assert "refused" not in made["queue/ms1/mp_server"], made
     simulated("stack", threads=(4,))
+    refused("lock", "--machine", TILEGX, "--threads", "37", names=["36 cores"])
+    refused("lock", "--machine", TILEGX, "--unpinned", names=["--unpinned"])
+    refused("lock", "--machine", "nowhere", names=["--machine", "nowhere"])
 
 refused("lock", "--only", "mutex,padlock", names=["padlock", "--only"])
 refused("queue", "--only", "mcs", names=["mcs"])
 refused("stack", "--threads", "256", names=["--threads", "255"])
 refused("stack", "--threads", "2,", "--threads", "2,,3", names=["--threads"])
 refused("delegate", "--rounds", "1001", names=["--rounds", "1000"])
-refused("lock", "--machine", TILEGX, "--threads", "37", names=["36 cores"])
-refused("lock", "--machine", TILEGX, "--unpinned", names=["--unpinned"])
-refused("lock", "--machine", "nowhere", names=["--machine", "nowhere"])
 refused("lock", "--plot", "/", names=["--plot"])

@@ -233,8 +233,7 @@ static uint64_t seats_taken(const struct world *w)
 struct qn_member_opts world_opts(struct world *w, qn_node_t node,
                                  uint64_t incarnation)
 {
-    static int anywhere[QN_NODES_MAX];
-    memset(anywhere, 0xff, sizeof anywhere); /* -1 */
+    static const int anywhere[QN_NODES_MAX] = {[0 ... QN_NODES_MAX - 1] = -1};
     return (struct qn_member_opts){
         .self = node,
         .nodes = w->seats,
