@@ -159,7 +159,7 @@ static void by_threads(struct qn_locks_replay *r)
         "HybComb: operations of a thread, most over least, the most");
     qn_locks_replay_row(
         r, &(struct qn_locks_claim){"L6", "1.16", NULL, true, 1.2},
-        sum / (THREADS / 2),
+        2 * sum / THREADS,
         "HybComb: operations of a thread, most over least, the mean");
 }
 

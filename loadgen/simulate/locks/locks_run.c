@@ -289,15 +289,12 @@ int qn_locks_run(struct qn_locks_result *out, const struct qn_locks_opts *opts)
     o.run_ns = o.run_ns > 0 ? o.run_ns : RUN_NS;
     *out = (struct qn_locks_result){0};
     counted = (struct counted_run){.o = &o, .warm = o.warm_ns * QN_PS_PER_NS};
-    if (!find_backend(o.backend)) {
+    if (o.threads < 1 || !find_backend(o.backend)) {
         return QN_EINVAL;
     }
     counted.nodes = o.threads + counted.served;
-    int rc =
-        o.threads >= 1
-            ? qn_locks_machine_cores(o.machine, counted.nodes, counted.served,
-                                     counted.core, counted.domain)
-            : QN_EINVAL;
+    int rc = qn_locks_machine_cores(o.machine, counted.nodes, counted.served,
+                                    counted.core, counted.domain);
     counted.thread = calloc(counted.nodes, sizeof *counted.thread);
     rc = rc == QN_OK && counted.thread == NULL ? QN_ENOMEM : rc;
     for (uint32_t i = 0; rc == QN_OK && i < counted.nodes; i++) {
