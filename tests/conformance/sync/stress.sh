@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The long form of the stress tests of core/sync: many seeds of every lock,
 # backend, object and pair of nested ones, and the defects that they must find.
-# tests/sim/explore/nightly.sh runs it; docs/measurements.md has the last result.
+# tests/sim/explore/nightly.sh runs it.
 # Usage: stress.sh [SEEDS [SEEDS_OF_DEFECTS]]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
