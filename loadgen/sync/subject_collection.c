@@ -239,34 +239,17 @@ static void stop(struct qn_subject *s)
     }
 }
 
-const struct qn_subject_type qn_subject_queue = {
-    .family = "queue",
-    .kind = QN_SUBJECT_QUEUE,
-    .objects = 2,
-    .name = queue_name,
-    .words = words,
-    .create = create,
-    .join = join,
-    .leave = leave,
-    .operate = operate,
-    .stats = stats,
-    .served = served,
-    .serve = serve,
-    .stop = stop,
-};
+/* A family differs in its kind and its names. */
+#define COLLECTION(of_family, of_kind, names)                                  \
+    {                                                                          \
+        .family = of_family, .kind = of_kind, .objects = 2, .name = names,     \
+        .words = words, .create = create, .join = join, .leave = leave,        \
+        .operate = operate, .stats = stats, .served = served, .serve = serve,  \
+        .stop = stop,                                                          \
+    }
 
-const struct qn_subject_type qn_subject_stack = {
-    .family = "stack",
-    .kind = QN_SUBJECT_STACK,
-    .objects = 2,
-    .name = stack_name,
-    .words = words,
-    .create = create,
-    .join = join,
-    .leave = leave,
-    .operate = operate,
-    .stats = stats,
-    .served = served,
-    .serve = serve,
-    .stop = stop,
-};
+const struct qn_subject_type qn_subject_queue =
+    COLLECTION("queue", QN_SUBJECT_QUEUE, queue_name);
+
+const struct qn_subject_type qn_subject_stack =
+    COLLECTION("stack", QN_SUBJECT_STACK, stack_name);

@@ -15,7 +15,7 @@
 
 #define WARM_NS  (50 * QN_US)
 #define ROUND_NS (500 * QN_US)
-#define PATIENCE 20u /* a run is cut off after so many times its length */
+#define PATIENCE 20u /* a run is cut off after 20 times its length */
 
 static struct qn_locks_machine machine;
 

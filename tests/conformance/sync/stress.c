@@ -276,7 +276,7 @@ static void *serve(void *arg)
     /* relaxed: the word alone matters. */
     while (qn_load(&r->quit, QN_RELAXED) == 0) {
         if (r->s->type->serve(r->s) != QN_OK) {
-            (void)nanosleep(&pause, NULL); /* all is served */
+            (void)nanosleep(&pause, NULL); /* the other one serves */
         }
     }
     return NULL;

@@ -204,7 +204,7 @@ static void delegate(uint32_t node, uint32_t which)
     }
 }
 
-/* Wait until so many servers have left. relaxed: it orders nothing, so that
+/* Wait until `n` servers have left. relaxed: it orders nothing, so that
  * what the delegate itself leaves out is seen. */
 static void await_left(uint32_t n)
 {
