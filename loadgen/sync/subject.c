@@ -217,6 +217,18 @@ struct qn_sync_port *qn_subject_server_port(struct qn_subject *s)
                : NULL;
 }
 
+int qn_subject_serve(struct qn_subject *s, const struct qn_delegate *d)
+{
+    struct qn_delegate_server server = {
+        .domain = qn_subject_domain(s, NULL, d->at[0].type->domains)};
+    server.port = qn_subject_server_port(s);
+    const int rc = qn_delegate_serve(d, &server);
+    if (server.port != NULL) {
+        qn_ports_give(s->ports, server.port);
+    }
+    return rc;
+}
+
 struct qn_delegate_opts qn_subject_delegate(const struct qn_subject *s,
                                             const struct qn_delegate_type *type)
 {
@@ -225,6 +237,9 @@ struct qn_delegate_opts qn_subject_delegate(const struct qn_subject *s,
                                  .batch = s->o.batch,
                                  .domains = type->domains ? s->o.domains : 0,
                                  .lock = s->o.lock,
+                                 .own_cores = s->o.own_cores,
+                                 .only_operations_use_data =
+                                     s->o.only_operations_use_data,
                                  .change_every = s->o.change_every};
     if (type->server != NULL) {
         d.server = s->o.server;

@@ -59,6 +59,8 @@ struct qn_subject_opts {
         change_every; /* `auto`: operations until it changes; 0: its rule */
     bool
         tries; /* a lock is tried first, and then waited for until a deadline */
+    bool own_cores; /* of locks and delegates; all threads have one */
+    bool only_operations_use_data; /* with own_cores; of delegates */
     bool split; /* queues of words have room of their own; those that a shared
                    device has no room for get a split one all the same */
     uint32_t sleep_every; /* one addition of this number sleeps in exclusion; 0:
@@ -186,6 +188,9 @@ bool qn_subject_backend_words(const struct qn_subject *s,
 
 /** A port for a server. Of an object without words: NULL. */
 struct qn_sync_port *qn_subject_server_port(struct qn_subject *s);
+
+/** Serve a delegate, until it is stopped. @return as qn_delegate_serve. */
+int qn_subject_serve(struct qn_subject *s, const struct qn_delegate *d);
 
 /** Options of a delegate, of the subject or a part of it. */
 struct qn_delegate_opts qn_subject_delegate(

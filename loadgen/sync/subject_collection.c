@@ -100,8 +100,9 @@ static int create(struct qn_subject *s)
     struct qn_delegate_opts d = {.type = NULL};
     if (h->kind.over != NULL) {
         d = qn_subject_delegate(s, h->kind.over);
-        /* Two servers use the data of a queue with two ends. */
+        /* Two servers, or executors, use the data of a queue with two ends. */
         d.server.only_server_uses_data &= h->kind.type->delegates == 1;
+        d.only_operations_use_data &= h->kind.type->delegates == 1;
     }
     if (d.type != NULL && d.type->words && d.type->server != NULL &&
         h->kind.type->delegates > 1 && s->o.looks_on) {

@@ -1,7 +1,7 @@
-/* The library's counter: by fetch-and-add, and over each backend without a
- * server. */
+/* The library's counter: by fetch-and-add, and over each backend. */
 #include <assert.h>
 
+#include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/sync/object/counter.h"
 #include "loadgen/sync/subject.h"
@@ -12,16 +12,9 @@ static_assert(sizeof(struct qn_counter_client) <=
 
 static const char *name(uint32_t i)
 {
-    const struct qn_delegate_type *type;
-    if (i == 0) {
-        return "fetch_add";
-    }
-    for (uint32_t n = 0; (type = qn_subject_backend(n)) != NULL; n++) {
-        if (type->server == NULL && --i == 0) {
-            return type->name;
-        }
-    }
-    return NULL;
+    const struct qn_delegate_type *type =
+        i == 0 ? NULL : qn_subject_backend(i - 1);
+    return i == 0 ? "fetch_add" : type != NULL ? type->name : NULL;
 }
 
 static bool words(const struct qn_subject *s)
@@ -52,13 +45,20 @@ static int create(struct qn_subject *s)
     return rc == QN_OK ? qn_counter_open(s->handle, s->memory) : rc;
 }
 
+/* With grouped replies each domain has places of its own. */
 static int join(struct qn_subject *s, struct qn_subject_client *c)
 {
     const struct qn_delegate_type *over = qn_delegate_find(s->name);
-    const struct qn_delegate_join_opts o = {
-        .domain = qn_subject_domain(s, c, over != NULL && over->domains),
-        .port = c->port};
-    return qn_counter_join(s->handle, (struct qn_counter_client *)c, &o);
+    const bool has = over != NULL && over->domains;
+    const uint32_t first = qn_subject_domain(s, c, has);
+    const uint32_t n = has ? QN_MAX(s->o.domains, 1u) : 1;
+    int rc = QN_EAGAIN;
+    for (uint32_t i = 0; i < n && rc == QN_EAGAIN; i++) {
+        const struct qn_delegate_join_opts o = {.domain = (first + i) % n,
+                                                .port = c->port};
+        rc = qn_counter_join(s->handle, (struct qn_counter_client *)c, &o);
+    }
+    return rc;
 }
 
 static void leave(struct qn_subject *s, struct qn_subject_client *c)
@@ -78,6 +78,22 @@ static uint64_t operate(struct qn_subject *s, struct qn_subject_client *c,
     return was;
 }
 
+static bool served(const struct qn_subject *s)
+{
+    const struct qn_delegate_type *over = qn_delegate_find(s->name);
+    return over != NULL && over->server != NULL;
+}
+
+static int serve(struct qn_subject *s)
+{
+    return qn_subject_serve(s, qn_counter_delegate(s->handle));
+}
+
+static void stop(struct qn_subject *s)
+{
+    (void)qn_delegate_stop(qn_counter_delegate(s->handle));
+}
+
 const struct qn_subject_type qn_subject_counter = {.family = "counter",
                                                    .kind = QN_SUBJECT_COUNTER,
                                                    .name = name,
@@ -85,4 +101,7 @@ const struct qn_subject_type qn_subject_counter = {.family = "counter",
                                                    .create = create,
                                                    .join = join,
                                                    .leave = leave,
-                                                   .operate = operate};
+                                                   .operate = operate,
+                                                   .served = served,
+                                                   .serve = serve,
+                                                   .stop = stop};

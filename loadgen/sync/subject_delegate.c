@@ -40,15 +40,7 @@ static bool served(const struct qn_subject *s)
 
 static int serve(struct qn_subject *s)
 {
-    struct qn_delegate_server server = {
-        .domain =
-            qn_subject_domain(s, NULL, qn_delegate_find(s->name)->domains)};
-    server.port = qn_subject_server_port(s);
-    const int rc = qn_delegate_serve(s->handle, &server);
-    if (server.port != NULL) {
-        qn_ports_give(s->ports, server.port);
-    }
-    return rc;
+    return qn_subject_serve(s, s->handle);
 }
 
 static void stop(struct qn_subject *s)

@@ -24,7 +24,8 @@ static bool words(const struct qn_subject *s)
 static int create(struct qn_subject *s)
 {
     const struct qn_lock_type *type = qn_lock_find(s->name);
-    const struct qn_lock_opts o = {.clients = s->o.clients};
+    const struct qn_lock_opts o = {.clients = s->o.clients,
+                                   .own_cores = s->o.own_cores};
     const size_t bytes = qn_lock_bytes(type, &o);
     if (bytes == 0) {
         return QN_EINVAL;

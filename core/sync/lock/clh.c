@@ -18,6 +18,7 @@
  * With 53 bits a version does not come again.
  */
 #include "core/sync/lock/lock_internal.h"
+#include "core/sync/lock/lock_mutant.h"
 
 #define NODE_BITS 11u
 #define NODE_MASK ((UINT64_C(1) << NODE_BITS) - 1)
@@ -41,7 +42,8 @@ static uint64_t prepare(struct qn_lock_client *c)
     const uint64_t version = qn_load(&n->version, QN_RELAXED) + 1;
     qn_store(&n->version, version, QN_RELAXED);
     qn_baton_init(&n->go);
-    return version << NODE_BITS | c->node;
+    return (QN_LOCK_MUTANT(CLH_NO_VERSION) ? 0 : version << NODE_BITS) |
+           c->node;
 }
 
 static void clh_acquire(struct qn_lock_client *c)
@@ -77,8 +79,9 @@ static bool clh_try(struct qn_lock_client *c)
 static void clh_release(struct qn_lock_client *c)
 {
     struct qn_lock_node *n = &c->nodes[c->node];
-    c->node = c->before;
-    qn_baton_pass(&n->go, QN_BATON_GO, c->own_cores, &c->stats.waits);
+    c->node = QN_LOCK_MUTANT(CLH_OWN_NODE) ? c->node : c->before;
+    qn_baton_pass(&n->go, QN_BATON_GO,
+                  c->own_cores || QN_LOCK_MUTANT(CLH_NO_WAKE), &c->stats.waits);
 }
 
 const struct qn_lock_type qn_lock_clh = {.name = "clh",

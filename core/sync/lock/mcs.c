@@ -14,6 +14,7 @@
  * has told the link, and all that may still come is a wake-up by address.
  */
 #include "core/sync/lock/lock_internal.h"
+#include "core/sync/lock/lock_mutant.h"
 
 #define NONE 0u
 
@@ -32,9 +33,12 @@ static void mcs_acquire(struct qn_lock_client *c)
      * prepared; or -> that of the holder which left the lock free. */
     const uint32_t before =
         qn_exchange(&c->memory->word, c->node + 1, QN_ACQ_REL);
+    if (QN_LOCK_MUTANT(MCS_LATE)) {
+        prepare(n);
+    }
     if (before != NONE) {
         qn_baton_pass(&c->nodes[before - 1].link, QN_BATON_GO + c->node,
-                      c->own_cores, waits);
+                      c->own_cores || QN_LOCK_MUTANT(MCS_SILENT_LINK), waits);
         (void)qn_baton_await(&n->go, c->own_cores, waits);
     }
 }
@@ -47,6 +51,10 @@ static bool mcs_try(struct qn_lock_client *c)
         return false;
     }
     prepare(&c->nodes[c->node]);
+    if (QN_LOCK_MUTANT(MCS_TRY_STORES)) {
+        qn_store(&c->memory->word, c->node + 1, QN_SEQ_CST);
+        return true;
+    }
     c->stats.cas++;
     /* acquire, release: as the exchange of mcs_acquire. */
     const bool taken = qn_cas(&c->memory->word, &seen, c->node + 1, QN_ACQ_REL);
@@ -72,13 +80,13 @@ static void mcs_release(struct qn_lock_client *c)
     struct qn_wait_stats *waits = &c->stats.waits;
     uint32_t next;
     if (!qn_baton_is_go(&n->link, &next)) {
-        if (leave_free(c)) {
+        if (leave_free(c) || QN_LOCK_MUTANT(MCS_LEAVES)) {
             return;
         }
         next = qn_baton_await(&n->link, c->own_cores, waits);
     }
-    qn_baton_pass(&c->nodes[next - QN_BATON_GO].go, QN_BATON_GO, c->own_cores,
-                  waits);
+    qn_baton_pass(&c->nodes[next - QN_BATON_GO].go, QN_BATON_GO,
+                  c->own_cores || QN_LOCK_MUTANT(MCS_NO_WAKE), waits);
 }
 
 const struct qn_lock_type qn_lock_mcs = {.name = "mcs",

@@ -21,6 +21,7 @@
  */
 #include "core/base/err.h"
 #include "core/sync/lock/lock_internal.h"
+#include "core/sync/lock/lock_mutant.h"
 #include "core/wait/park.h"
 
 enum { FREE = 0, TAKEN = 1, SLEEPERS = 2 };
@@ -31,6 +32,9 @@ enum { FREE = 0, TAKEN = 1, SLEEPERS = 2 };
 static bool test_and_set(struct qn_lock_client *c)
 {
     uint32_t seen = FREE;
+    if (QN_LOCK_MUTANT(TAS_OVERWRITES)) {
+        return qn_exchange(&c->memory->word, TAKEN, QN_ACQUIRE) == FREE;
+    }
     c->stats.cas++;
     /* acquire -> the release of release_word. */
     if (qn_cas(&c->memory->word, &seen, TAKEN, QN_ACQUIRE)) {
@@ -48,6 +52,10 @@ static bool looks_free(struct qn_lock_client *c)
 
 static bool test_then_set(struct qn_lock_client *c)
 {
+    if (QN_LOCK_MUTANT(TTAS_STORES) && looks_free(c)) {
+        qn_store(&c->memory->word, TAKEN, QN_SEQ_CST);
+        return true;
+    }
     return looks_free(c) && test_and_set(c);
 }
 
@@ -69,15 +77,17 @@ static int look_until_taken(struct qn_lock_client *c, qn_time_t deadline)
 static int sleep_until_taken(struct qn_lock_client *c, qn_time_t deadline)
 {
     qn_a32 *word = &c->memory->word;
+    uint32_t taken = SLEEPERS;
     if (c->own_cores) {
         return look_until_taken(c, deadline);
     }
     /* acquire -> the release of release_word. */
-    while (qn_exchange(word, SLEEPERS, QN_ACQUIRE) != FREE) {
+    while (qn_exchange(word, taken, QN_ACQUIRE) != FREE) {
         c->stats.waits.parks++;
         if (qn_park_word(word, SLEEPERS, deadline) == QN_ETIMEDOUT) {
             return QN_ETIMEDOUT;
         }
+        taken = QN_LOCK_MUTANT(TAS_FORGETS) ? TAKEN : SLEEPERS;
     }
     return QN_OK;
 }
@@ -139,7 +149,8 @@ static void release_word(struct qn_lock_client *c)
     /* release, both -> the acquires of test_and_set and sleep_until_taken. */
     if (c->own_cores) {
         qn_store(&c->memory->word, FREE, QN_RELEASE);
-    } else if (qn_exchange(&c->memory->word, FREE, QN_RELEASE) == SLEEPERS) {
+    } else if (qn_exchange(&c->memory->word, FREE, QN_RELEASE) == SLEEPERS &&
+               !QN_LOCK_MUTANT(TAS_NO_WAKE)) {
         c->stats.waits.wakes++;
         qn_unpark_one(&c->memory->word);
     }

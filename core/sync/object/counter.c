@@ -64,6 +64,11 @@ int qn_counter_open(struct qn_counter *n, void *memory)
                         : QN_OK;
 }
 
+const struct qn_delegate *qn_counter_delegate(const struct qn_counter *n)
+{
+    return n->delegates ? &n->d : NULL;
+}
+
 int qn_counter_join(const struct qn_counter *n, struct qn_counter_client *c,
                     const struct qn_delegate_join_opts *o)
 {

@@ -48,6 +48,10 @@ int qn_counter_format(void *memory, const struct qn_counter_opts *o);
  *  version of the library. */
 int qn_counter_open(struct qn_counter *n, void *memory);
 
+/** Its delegate, which wants a server if its backend does
+ *  (core/sync/delegate/server.h). @return NULL: it has none. */
+const struct qn_delegate *qn_counter_delegate(const struct qn_counter *n);
+
 /** @param o  NULL: domain 0, no port. @return as qn_delegate_join. */
 int qn_counter_join(const struct qn_counter *n, struct qn_counter_client *c,
                     const struct qn_delegate_join_opts *o);

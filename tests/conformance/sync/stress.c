@@ -86,15 +86,27 @@ static const struct qn_lock_type *draw_lock(uint64_t *seed)
     return qn_lock_types[qn_random_below(seed, (uint64_t)n + 1)]; /* or NULL */
 }
 
+static uint32_t cores_here(void)
+{
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    (void)sched_getaffinity(0, sizeof cores, &cores);
+    return (uint32_t)QN_MAX(CPU_COUNT(&cores), 1);
+}
+
 static struct drawn draw(const struct stress_plan *p)
 {
     uint64_t seed = qn_random_split(p->seed, 0);
     struct drawn d = {.threads = ONE_OF(&seed, 1, 2, 2, 3, 3, 4, 4, 8, 16, 41),
                       .cores = ONE_OF(&seed, 1, 2, 2),
                       .leave_every = ONE_OF(&seed, 0, 1, 5, 50),
-                      .signals = ONE_OF(&seed, 0, 1, 2),
+                      /* By turns, so that few seeds have each. */
+                      .signals = (uint32_t)(p->seed % 3),
                       .stop_every = ONE_OF(&seed, 0, 3, 30),
                       .window = ONE_OF(&seed, 0, 1, 3, 8)};
+    if (p->own_cores) {
+        d.threads = d.cores = QN_MIN(cores_here(), 2u);
+    }
     d.each = QN_MAX(p->operations / d.threads, 1u);
     d.o = (struct qn_subject_opts){.clients = d.threads,
                                    .capacity = ONE_OF(&seed, 1, 2, 7, 1000),
@@ -105,6 +117,7 @@ static struct drawn draw(const struct stress_plan *p)
                                    .tries = ONE_OF(&seed, 0, 1),
                                    .change_every = ONE_OF(&seed, 10, 10, 0),
                                    .split = ONE_OF(&seed, 0, 1),
+                                   .own_cores = p->own_cores,
                                    .sleep_every = ONE_OF(&seed, 0, 20, 200)};
     if (d.leave_every != 0 && qn_random_below(&seed, 3) == 0) {
         d.o.clients = (d.threads + 1) / 2; /* the others wait for a place */
@@ -117,6 +130,7 @@ static struct drawn draw(const struct stress_plan *p)
         .group_replies = ONE_OF(&seed, 0, 1),
         .only_server_uses_data = ONE_OF(&seed, 0, 1)};
     d.o.lock = draw_lock(&seed);
+    d.o.only_operations_use_data = p->own_cores && ONE_OF(&seed, 0, 1);
     return d;
 }
 
@@ -125,11 +139,12 @@ void stress_describe(const struct stress_plan *p, char *text)
     const struct drawn d = draw(p);
     snprintf(text, STRESS_TEXT,
              "%s/%s, seed %llu: %u threads, %u places, %u cores, leave every "
-             "%u, signals %u, window %u, capacity %u, batch %u, lock %s",
+             "%u, signals %u, window %u, capacity %u, batch %u, lock %s%s",
              p->subject.type->family, p->subject.name,
              (unsigned long long)p->seed, d.threads, d.o.clients, d.cores,
              d.leave_every, d.signals, d.window, d.o.capacity, d.o.batch,
-             d.o.lock != NULL ? d.o.lock->name : "-");
+             d.o.lock != NULL ? d.o.lock->name : "-",
+             d.o.own_cores ? ", own cores" : "");
 }
 
 /* ---- workers ------------------------------------------------------------- */

@@ -32,6 +32,8 @@ struct stress_plan {
     uint64_t seed;
     uint32_t operations; /* of all threads together, about */
     uint32_t hang_s;     /* 0: STRESS_HANG_S */
+    bool own_cores; /* a thread for each core, at most two, with that option: a
+                       waiter costs its yields, so few operations */
 };
 
 /** Two objects, one of which uses the other (subject_nested.c). */

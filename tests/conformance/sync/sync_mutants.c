@@ -19,6 +19,7 @@
 #include "core/base/bits.h"
 #include "core/sync/delegate/delegate_mutant.h"
 #include "core/sync/delegate/server_mutant.h"
+#include "core/sync/lock/lock_mutant.h"
 #include "core/sync/object/mutant.h"
 #include "core/sync/sync_mutant.h"
 #include "tests/conformance/sync/stress.h"
@@ -28,6 +29,7 @@ enum { OPERATIONS = 20000, NESTED = 2000, HANG_S = 5, SEEDS = 20 };
 enum qn_object_mutant qn_object_mutant;
 enum qn_delegate_mutant qn_delegate_mutant;
 enum qn_server_mutant qn_server_mutant;
+enum qn_lock_mutant qn_lock_mutant;
 enum qn_sync_mutant qn_sync_mutant;
 
 /* Nodes of HybComb for all objects. */
@@ -44,40 +46,46 @@ void *qn_sync_one_node = one_node;
 struct mutant {
     const char *name, *text;
     const char *begins; /* the names of its subjects; or the family */
-    int object, delegate, server, sync;
+    int object, delegate, server, lock, sync; /* of its enum; 0: none */
 };
 
 /* What takes many operations of others between two instructions of a thread:
  * the explorer (tests/sim/explore/sync) finds these, and here they may be
  * missed. */
-static const char *const rare[] = {"LCRQ_ONE_LOOK", "LCRQ_UNSAFE",
-                                   "TREIBER_NO_TAG", "MS_REUSED",
-                                   "NO_LAST_FENCE"};
+static const char *const rare[] = {
+    "LCRQ_ONE_LOOK",   "LCRQ_UNSAFE",   "TREIBER_NO_TAG",
+    "MS_REUSED",       "NO_LAST_FENCE", "TTAS_STORES",
+    "MCS_SILENT_LINK", "MCS_LATE",      "CLH_NO_VERSION"};
+
+/* A row of a map. `as`: the field that chooses it. */
+#define ROW(map, name, by, text, as)                                           \
+    {                                                                          \
+#name, text, by, .as = QN_##map##_MUTANT_##name                        \
+    }
 
 static const struct mutant all[] = {
-#define X(name, by, text) {#name, text, by, QN_OBJECT_MUTANT_##name, 0, 0, 0},
+#define X(name, by, text) ROW(OBJECT, name, by, text, object),
     QN_OBJECT_MUTANT_MAP(X)
 #undef X
-#define X(name, text)                                                          \
-    {#name, text, "delegate", 0, QN_DELEGATE_MUTANT_##name, 0, 0},
+#define X(name, text) ROW(DELEGATE, name, "delegate", text, delegate),
         QN_DELEGATE_MUTANT_MAP(X)
 #undef X
-#define X(name, text)                                                          \
-    {#name, text, "shm_server", 0, 0, QN_SERVER_MUTANT_##name, 0},
+#define X(name, text) ROW(SERVER, name, "shm_server", text, server),
             QN_SERVER_MUTANT_MAP(X)
 #undef X
-#define SYNC(name, by, text)                                                   \
-    {                                                                          \
-#name, text, by, 0, 0, 0, QN_SYNC_MUTANT_##name                        \
-    }
-                SYNC(NO_OBJECT, "lock/lock", "nested HybLocks on one port"),
-    SYNC(ONE_NODE, "hyb_comb/hyb_comb", "one node for two objects"),
-    SYNC(NO_WAIT, "hyb_comb", "two combiners at a time"),
-    SYNC(FORGET_LATE, "mp_server", "late requests are forgotten"),
-    {"LATE_LINK", "the same, with a list for each domain", "h_synch", 0,
-     QN_DELEGATE_MUTANT_LATE_LINK, 0, 0},
-    {"TWO_SERVERS", "the same, by words", "mp_server", 0, 0,
-     QN_SERVER_MUTANT_TWO_SERVERS, 0},
+#define X(name, by, text) ROW(LOCK, name, by, text, lock),
+                QN_LOCK_MUTANT_MAP(X)
+#undef X
+                    ROW(SYNC, NO_OBJECT, "lock/lock",
+                        "nested HybLocks on one port", sync),
+    ROW(SYNC, ONE_NODE, "hyb_comb/hyb_comb", "one node for two objects", sync),
+    ROW(SYNC, NO_WAIT, "hyb_comb", "two combiners at a time", sync),
+    ROW(SYNC, FORGET_LATE, "mp_server", "late requests are forgotten", sync),
+    ROW(DELEGATE, LATE_LINK, "h_synch", "the same, with a list for each domain",
+        delegate),
+    ROW(SERVER, TWO_SERVERS, "mp_server", "the same, by words", server),
+    ROW(LOCK, TAS_NO_WAKE, "ttas", "the same, of ttas", lock),
+    ROW(LOCK, TAS_FORGETS, "ttas", "the same, of ttas", lock),
 };
 
 static bool begins(const char *text, const char *with)
@@ -148,6 +156,7 @@ int main(int argc, char **argv)
         qn_object_mutant = (enum qn_object_mutant)all[i].object;
         qn_delegate_mutant = (enum qn_delegate_mutant)all[i].delegate;
         qn_server_mutant = (enum qn_server_mutant)all[i].server;
+        qn_lock_mutant = (enum qn_lock_mutant)all[i].lock;
         qn_sync_mutant = (enum qn_sync_mutant)all[i].sync;
         const bool yes = found(&all[i], seeds, &runs);
         const bool missed = !yes && !is_rare(&all[i]);

@@ -21,7 +21,7 @@ enum { SEEDS = 2, OPERATIONS = 1000, OPERATIONS_NESTED = 100 };
 #else
 enum { SEEDS = 4, OPERATIONS = 2500, OPERATIONS_NESTED = 400 };
 #endif
-enum { SEEDS_NESTED = 1, OPERATIONS_BROKEN = 4000 };
+enum { SEEDS_NESTED = 1, OPERATIONS_BROKEN = 4000, OPERATIONS_OWN_CORES = 100 };
 
 static void run(const struct stress_plan *p)
 {
@@ -60,6 +60,26 @@ Test(sync_stress, all_subjects_pass, .timeout = 3000)
     const struct qn_subject_type *type;
     for (uint32_t t = 0; (type = stress_type(t)) != NULL; t++) {
         run_family(type);
+    }
+}
+
+/* Waiters that look on and yield instead of sleeping, and hand-overs by a
+ * store: for each lock and delegate. */
+Test(sync_stress, threads_with_cores_of_their_own_pass, .timeout = 3000)
+{
+    const struct qn_subject_type *const types[] = {
+        &qn_subject_lock, &qn_subject_delegation, &qn_subject_queue};
+    const uint64_t seeds = seeds_number("QN_STRESS_SEEDS", 1);
+    for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
+        const char *name;
+        for (uint32_t i = 0; (name = types[t]->name(i)) != NULL; i++) {
+            for (uint64_t k = 0; k < seeds; k++) {
+                run(&(struct stress_plan){.subject = {types[t], name},
+                                          .seed = 1 + k + 1000 * i,
+                                          .operations = OPERATIONS_OWN_CORES,
+                                          .own_cores = true});
+            }
+        }
     }
 }
 

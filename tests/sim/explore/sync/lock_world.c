@@ -11,6 +11,7 @@
 const struct lock_program lock_of_two = {.node = {"aa", "aa"}};
 const struct lock_program lock_of_three = {.node = {"a", "a", "a"}};
 const struct lock_program lock_of_tries = {.node = {"aa", "tt"}};
+const struct lock_program lock_of_a_sleeper = {.node = {"w", "te", "a"}};
 const struct lock_program lock_of_deadlines = {.node = {"w", "ue", "a"}};
 const struct lock_program lock_of_own_cores = {.node = {"aa", "aa"},
                                                .own_cores = true};

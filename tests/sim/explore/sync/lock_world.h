@@ -27,6 +27,7 @@ struct lock_program {
 extern const struct lock_program lock_of_two;
 extern const struct lock_program lock_of_three;
 extern const struct lock_program lock_of_tries;
+extern const struct lock_program lock_of_a_sleeper; /* beside a try */
 extern const struct lock_program lock_of_deadlines; /* of timed types */
 extern const struct lock_program lock_of_own_cores;
 

@@ -231,6 +231,8 @@ const struct program calls = {
     .clients = 1, .servers = 1, .calls = 2, .domains = 1, NO_PAUSE};
 const struct program two_clients = {
     .clients = 2, .servers = 1, .calls = 1, .domains = 1, NO_PAUSE};
+const struct program two_clients_twice = {
+    .clients = 2, .servers = 1, .calls = 2, .domains = 1, NO_PAUSE};
 const struct program submits = {.clients = 1,
                                 .servers = 1,
                                 .calls = 2,

@@ -23,8 +23,8 @@ struct program {
     struct qn_server_opts server;
 };
 
-extern const struct program calls, two_clients, submits, moves, streams, groups,
-    leaves;
+extern const struct program calls, two_clients, two_clients_twice, submits,
+    moves, streams, groups, leaves;
 
 extern struct qn_delegate server_object;
 extern struct qn_delegate_client server_clients[SERVER_WORLD_CLIENTS];

@@ -1,15 +1,17 @@
 /*
  * Every lock under every schedule, in both memories; QN_EXPLORE_DEVIATIONS is
- * another bound for two nodes, and one less is that of three. And locks with a
- * rule taken out, each of which is found.
+ * another bound for two nodes, and one less is that of three. And each defect
+ * of core/sync/lock/lock_mutant.h, which is found.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/base/err.h"
-#include "core/wait/park.h"
+#include "core/base/bits.h"
+#include "core/sync/lock/lock_mutant.h"
 #include "tests/sim/explore/sync/lock_world.h"
 #include "tests/support/test.h"
+
+enum qn_lock_mutant qn_lock_mutant;
 
 static uint32_t deviations_of(const struct lock_program *p)
 {
@@ -58,6 +60,11 @@ Test(lock_explore, a_node_that_only_tries, .timeout = 300)
     explore_each(&lock_of_tries, false);
 }
 
+Test(lock_explore, a_node_that_tries_beside_a_sleeper, .timeout = 300)
+{
+    explore_each(&lock_of_a_sleeper, false);
+}
+
 Test(lock_explore, nodes_with_cores_of_their_own, .timeout = 300)
 {
     explore(&qn_lock_mcs, &lock_of_own_cores);
@@ -71,93 +78,41 @@ Test(lock_explore, a_deadline_that_passes_loses_no_sleeper, .timeout = 300)
     explore_each(&lock_of_deadlines, true);
 }
 
-/* ---- rules that are broken on purpose ---- */
+/* ---- defects ---- */
 
-static bool is_found(const struct qn_lock_type *type,
-                     const struct lock_program *p)
-{
-    struct qn_explored out;
-    return !lock_is_clean(type, p, QN_EXPLORE_C11, 2, &out);
-}
+static const struct {
+    const struct qn_lock_type *type;
+    enum qn_lock_mutant mutant;
+    const struct lock_program *by;
+} finds[] = {
+    {&qn_lock_tas, QN_LOCK_MUTANT_TAS_NO_WAKE, &lock_of_two},
+    {&qn_lock_tas, QN_LOCK_MUTANT_TAS_FORGETS, &lock_of_three},
+    {&qn_lock_tas, QN_LOCK_MUTANT_TAS_OVERWRITES, &lock_of_a_sleeper},
+    {&qn_lock_ttas, QN_LOCK_MUTANT_TTAS_STORES, &lock_of_two},
+    {&qn_lock_mcs, QN_LOCK_MUTANT_MCS_NO_WAKE, &lock_of_two},
+    {&qn_lock_mcs, QN_LOCK_MUTANT_MCS_SILENT_LINK, &lock_of_two},
+    {&qn_lock_mcs, QN_LOCK_MUTANT_MCS_LATE, &lock_of_two},
+    {&qn_lock_mcs, QN_LOCK_MUTANT_MCS_LEAVES, &lock_of_two},
+    {&qn_lock_mcs, QN_LOCK_MUTANT_MCS_TRY_STORES, &lock_of_tries},
+    {&qn_lock_clh, QN_LOCK_MUTANT_CLH_NO_WAKE, &lock_of_two},
+    {&qn_lock_clh, QN_LOCK_MUTANT_CLH_OWN_NODE, &lock_of_two},
+    {&qn_lock_clh, QN_LOCK_MUTANT_CLH_NO_VERSION, &lock_of_tries},
+};
 
-/* A thread that has slept takes the lock as if there were no other sleeper. */
-static void tas_forgets_sleepers(struct qn_lock_client *c)
+Test(lock_explore, every_defect_is_found, .timeout = 300)
 {
-    qn_a32 *word = &c->memory->word;
-    uint32_t seen = 0;
-    while (!qn_cas(word, &seen, 1, QN_ACQUIRE)) {
-        seen = 1;
-        if (qn_cas(word, &seen, 2, QN_ACQUIRE) || seen == 2) {
-            (void)qn_park_word(word, 2, QN_TIME_NEVER);
+    cr_assert_eq(QN_ARRAY_COUNT(finds), QN_LOCK_MUTANT_COUNT - 1);
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(finds); i++) {
+        struct qn_explored out;
+        qn_lock_mutant = finds[i].mutant;
+        const bool found =
+            !lock_is_clean(finds[i].type, finds[i].by, QN_EXPLORE_C11, 2, &out);
+        qn_lock_mutant = QN_LOCK_MUTANT_NONE;
+        cr_expect(found && out.fault != NULL, "defect %u is not found",
+                  finds[i].mutant);
+        if (getenv("QN_SHOW_RUNS") != NULL && found) {
+            printf("defect %u: %s at %s\n", finds[i].mutant, out.fault,
+                   out.choices);
         }
-        seen = 0;
     }
-}
-
-Test(lock_explore, a_sleeper_that_forgets_the_others_is_found)
-{
-    struct qn_lock_type type = qn_lock_tas;
-    type.acquire = tas_forgets_sleepers;
-    cr_assert(is_found(&type, &lock_of_three));
-}
-
-static void tas_wakes_none(struct qn_lock_client *c)
-{
-    qn_store(&c->memory->word, 0, QN_SEQ_CST);
-}
-
-Test(lock_explore, a_release_that_wakes_no_sleeper_is_found)
-{
-    struct qn_lock_type type = qn_lock_tas;
-    type.release = tas_wakes_none;
-    cr_assert(is_found(&type, &lock_of_two));
-}
-
-/* The link is stored, and a predecessor that sleeps on it is not woken. */
-static void mcs_stores_its_link(struct qn_lock_client *c)
-{
-    struct qn_lock_node *n = &c->nodes[c->node];
-    qn_baton_init(&n->go);
-    qn_baton_init(&n->link);
-    const uint32_t before =
-        qn_exchange(&c->memory->word, c->node + 1, QN_ACQ_REL);
-    if (before != 0) {
-        qn_store(&c->nodes[before - 1].link.word, QN_BATON_GO + c->node,
-                 QN_RELEASE);
-        (void)qn_baton_wait(&n->go, &c->stats.waits);
-    }
-}
-
-Test(lock_explore, a_link_that_wakes_no_predecessor_is_found)
-{
-    struct qn_lock_type type = qn_lock_mcs;
-    type.acquire = mcs_stores_its_link;
-    cr_assert(is_found(&type, &lock_of_two));
-}
-
-/* It compares the tail's node only, as if there were no version. */
-static bool clh_tries_without_version(struct qn_lock_client *c)
-{
-    const uint64_t mask = (1u << 11) - 1;
-    const uint32_t before =
-        (uint32_t)(qn_load(&c->memory->tail, QN_ACQUIRE) & mask);
-    uint32_t go;
-    if (!qn_baton_is_go(&c->nodes[before].go, &go)) {
-        return false;
-    }
-    uint64_t now = qn_load(&c->memory->tail, QN_ACQUIRE);
-    qn_baton_init(&c->nodes[c->node].go);
-    if ((now & mask) != before ||
-        !qn_cas(&c->memory->tail, &now, c->node, QN_ACQ_REL)) {
-        return false;
-    }
-    c->before = before;
-    return true;
-}
-
-Test(lock_explore, a_tail_without_a_version_is_found)
-{
-    struct qn_lock_type type = qn_lock_clh;
-    type.try_acquire = clh_tries_without_version;
-    cr_assert(is_found(&type, &lock_of_tries));
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/err.h"
+#include "core/sync/delegate/server.h"
 #include "core/sync/object/counter.h"
 #include "tests/support/test.h"
 
@@ -93,4 +94,36 @@ Test(counter, loses_no_addition, .timeout = 60)
         qn_counter_leave(&c);
         free(w.memory);
     }
+}
+
+static void *serve(void *arg)
+{
+    struct world *w = arg;
+    struct qn_delegate_server server = {.domain = 0};
+    const struct qn_delegate *d = qn_counter_delegate(&w->counter);
+    cr_assert_eq(qn_delegate_serve(d, &server), QN_OK);
+    cr_assert_eq(server.stats.served, 2);
+    return NULL;
+}
+
+Test(counter, a_thread_serves_its_delegate, .timeout = 60)
+{
+    struct world w;
+    struct qn_counter_client c;
+    pthread_t server;
+    uint64_t before = 1;
+    make(&w, NULL, 1);
+    cr_assert_null(qn_counter_delegate(&w.counter));
+    free(w.memory);
+    make(&w, "shm_server", 1);
+    cr_assert_eq(pthread_create(&server, NULL, serve, &w), 0);
+    cr_assert_eq(qn_counter_join(&w.counter, &c, NULL), QN_OK);
+    cr_assert_eq(qn_counter_add(&c, 5, &before), QN_OK);
+    cr_assert_eq(before, 0);
+    cr_assert_eq(qn_counter_add(&c, 1, &before), QN_OK);
+    cr_assert_eq(before, 5);
+    cr_assert_eq(qn_delegate_stop(qn_counter_delegate(&w.counter)), QN_OK);
+    cr_assert_eq(pthread_join(server, NULL), 0);
+    qn_counter_leave(&c);
+    free(w.memory);
 }
