@@ -162,8 +162,10 @@ static int create(struct qn_subject *s)
     types_of(s, &n->outer_type, &n->inner_type);
     int rc = make_object(s, n->outer_type, 0, &n->outer_memory);
     if (rc == QN_OK) {
-        rc = make_object(s, n->inner_type, s->o.domains * SERVERS_MOST,
-                         &s->memory);
+        rc = make_object(
+            s, n->inner_type,
+            n->outer_type->server != NULL ? s->o.domains * SERVERS_MOST : 0,
+            &s->memory);
     }
     rc =
         rc == QN_OK ? qn_delegate_open(&n->inner, s->memory, run_inner, s) : rc;
