@@ -58,6 +58,9 @@ for test in ump_orders ffq_orders ffq_shared_orders ring_explore arena_explore \
     env -u QN_EXPLORE_DEVIATIONS QN_ORDERS_ALL=1 \
         "build/release/tests/sim/test_$test" --filter '*orders*/*'
 done
+# Collections of 2^26 values (4 GiB; a minute of CPU).
+cmake --build --preset release --target test_sync_limits >&2
+QN_SYNC_LIMITS=1 build/release/tests/unit/core/sync/test_sync_limits
 # Threads on the locks, backends and objects that were explored above.
 env -u QN_EXPLORE_DEVIATIONS tests/conformance/sync/stress.sh
 echo "nightly: $QN_EXPLORE_DEVIATIONS deviations, no defect"

@@ -1,7 +1,7 @@
 /*
  * Locks, delegates and collections at the largest numbers that they take:
  * clients, the length of a batch, cells of a ring, values. With QN_SYNC_LIMITS
- * set, collections of 2^26 values are filled (1 GiB each, and a minute).
+ * set, collections of 2^26 values are filled (up to 4 GiB, and a minute).
  */
 #include <stdio.h>
 #include <stdlib.h>
