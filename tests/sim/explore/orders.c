@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/sim/explore/weaken.h"
+#include "tests/sim/explore/ordered_lines.h"
 #include "tests/support/test.h"
 
 #define SITES_MAX      256u
@@ -26,6 +27,43 @@ static void collect(const struct orders *o)
     }
     cr_assert_lt(sites, SITES_MAX);
     qn_weaken_end();
+}
+
+static bool is_reached(const char *file, const struct ordered_line *o)
+{
+    bool is = false;
+    for (uint32_t i = 0; i < sites && !is; i++) {
+        is = strcmp(site[i].at.file, file) == 0 &&
+             site[i].at.line >= o->first && site[i].at.line <= o->last;
+    }
+    return is;
+}
+
+static bool is_listed(const char *const *list, const char *text)
+{
+    while (*list != NULL && strstr(text, *list) == NULL) {
+        list++;
+    }
+    return *list != NULL;
+}
+
+/* An order that no exploration comes to is judged by none. */
+static void expect_all_reached(const struct orders *o)
+{
+    static struct ordered_line line[ORDERED_LINES_MAX];
+    for (uint32_t i = 0; i < sites; i++) {
+        const char *file = site[i].at.file;
+        if (i > 0 && strcmp(file, site[i - 1].at.file) == 0) {
+            continue;
+        }
+        const uint32_t lines = ordered_lines(file, line);
+        for (uint32_t k = 0; k < lines; k++) {
+            cr_expect(is_reached(file, &line[k]) !=
+                          is_listed(o->unreached, line[k].text),
+                      "%s:%d: %s: is it reached or listed?", file,
+                      line[k].first, line[k].text);
+        }
+    }
 }
 
 /* In a child, since a mutant may abort or destroy its memory. */
@@ -97,6 +135,9 @@ void orders_judge(const struct orders *o)
     uint32_t mutants = 0;
     uint32_t unfound[UNFOUND_MAX] = {0};
     collect(o);
+    if (o->unreached != NULL) {
+        expect_all_reached(o);
+    }
     for (uint32_t i = 0; i < sites; i++) {
         memory_order to[3];
         uint32_t count = qn_weaker_orders(&site[i], to);

@@ -24,6 +24,10 @@ struct orders {
     uint32_t levels;
     const struct unfound *unfound; /* prefix NULL at the end */
     uint32_t least;                /* mutants, at least */
+    /** Parts of lines of `files` with an ordered operation that no exploration
+     *  comes to, NULL at the end: all others are judged. NULL: that is not
+     *  checked. */
+    const char *const *unreached;
 };
 
 /** Try all mutants, each in a process of its own, which may abort: that is

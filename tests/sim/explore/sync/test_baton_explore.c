@@ -11,6 +11,8 @@
 #include "tests/sim/explore/orders.h"
 #include "tests/support/test.h"
 
+static const char *const unreached[] = {NULL};
+
 struct rules {
     uint32_t (*wait)(struct qn_baton *b, struct qn_wait_stats *s);
     bool (*go)(struct qn_baton *b, uint32_t value);
@@ -214,5 +216,6 @@ Test(baton_orders, what_no_exploration_finds_is_known, .timeout = 100)
                                   .explore = explore_all,
                                   .levels = 3,
                                   .unfound = unfound,
-                                  .least = 3});
+                                  .least = 3,
+                                  .unreached = unreached});
 }

@@ -7,6 +7,8 @@
 #include "tests/sim/explore/orders.h"
 #include "tests/support/test.h"
 
+static const char *const unreached[] = {NULL};
+
 #define TRIES 2u
 
 static struct qn_sync_place place;
@@ -100,5 +102,6 @@ Test(clients_orders, what_no_exploration_finds_is_known, .timeout = 100)
                                   .explore = explore_all,
                                   .levels = 3,
                                   .unfound = unfound,
-                                  .least = 2});
+                                  .least = 2,
+                                  .unreached = unreached});
 }

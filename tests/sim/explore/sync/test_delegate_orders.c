@@ -5,6 +5,8 @@
 #include "tests/sim/explore/sync/delegate_world.h"
 #include "tests/support/test.h"
 
+static const char *const unreached[] = {NULL};
+
 static bool is_faulty(struct delegate_program p, uint32_t deviations)
 {
     struct qn_explored out;
@@ -56,5 +58,6 @@ Test(delegate_orders, what_no_exploration_finds_is_known, .timeout = 300)
                                   .explore = explore_all,
                                   .levels = 3,
                                   .unfound = unfound,
-                                  .least = 7});
+                                  .least = 7,
+                                  .unreached = unreached});
 }

@@ -4,6 +4,8 @@
 #include "tests/sim/explore/sync/lock_world.h"
 #include "tests/support/test.h"
 
+static const char *const unreached[] = {NULL};
+
 static const struct qn_lock_type *judged;
 
 static bool is_faulty(const struct lock_program *p, uint32_t deviations)
@@ -17,7 +19,7 @@ static bool explore_all(uint32_t level)
     return is_faulty(&lock_of_two, 2 + level) ||
            is_faulty(&lock_of_tries, 2 + level) ||
            is_faulty(&lock_of_three, 1 + level) ||
-           is_faulty(&lock_of_own_cores, level) ||
+           is_faulty(&lock_of_own_cores, 1 + level) ||
            (judged->timed && is_faulty(&lock_of_deadlines, 1 + level));
 }
 
@@ -31,7 +33,8 @@ static void judge(const struct qn_lock_type *type, const char *file,
                                   .explore = explore_all,
                                   .levels = 3,
                                   .unfound = unfound,
-                                  .least = least});
+                                  .least = least,
+                                  .unreached = unreached});
 }
 
 static const struct unfound none[] = {{NULL, 0, NULL}};

@@ -5,6 +5,8 @@
 #include "tests/sim/explore/sync/server_world.h"
 #include "tests/support/test.h"
 
+static const char *const unreached[] = {NULL};
+
 static bool explore_all(uint32_t level)
 {
     static const struct {
@@ -43,5 +45,6 @@ Test(server_orders, what_no_exploration_finds_is_known, .timeout = 200)
                                   .explore = explore_all,
                                   .levels = 3,
                                   .unfound = unfound,
-                                  .least = 10});
+                                  .least = 10,
+                                  .unreached = unreached});
 }

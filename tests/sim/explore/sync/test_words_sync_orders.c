@@ -6,6 +6,9 @@
 #include "tests/sim/explore/sync/words_sync_world.h"
 #include "tests/support/test.h"
 
+/* What another form of HybComb has. */
+static const char *const unreached[] = {"QN_SYNC_MUTANT(LATE_RELEASE)", NULL};
+
 #define LEVELS 2u
 
 static const struct words_program *programs;
@@ -35,7 +38,8 @@ static void judge(const char *file, const struct words_program *p,
                                   .explore = explore,
                                   .levels = LEVELS,
                                   .unfound = unfound,
-                                  .least = least});
+                                  .least = least,
+                                  .unreached = unreached});
 }
 
 Test(words_sync_orders, of_hyblock, .timeout = 300)

@@ -4,6 +4,8 @@
 #include "tests/sim/explore/sync/object/object_world.h"
 #include "tests/support/test.h"
 
+static const char *const unreached[] = {NULL};
+
 /* Why some are not found, and stay. */
 #define LATER                                                                  \
     "orders a load in front of what another thread stores later: no load of "  \
@@ -41,7 +43,8 @@ static void judge(const char *file, const struct object_case *c, uint32_t count,
                                   .explore = explore,
                                   .levels = 2,
                                   .unfound = unfound,
-                                  .least = least});
+                                  .least = least,
+                                  .unreached = unreached});
 }
 
 Test(object_orders, of_the_two_lock_queue, .timeout = 100)
@@ -58,10 +61,16 @@ Test(object_orders, of_the_two_lock_queue, .timeout = 100)
          .capacity = 2,
          .before = "pp",
          .node = {"tt", "p"}},
+        {.type = "ms1",
+         .backend = "lock",
+         .lock = "tas",
+         .capacity = 2,
+         .node = {"p", "t"}},
     };
     static const struct unfound unfound[] = {
         {"enqueue load 2", 1, LATER},
         {"dequeue store 1", 1, LATER},
+        {"link_node store 1", 1, "of ms1: one delegate orders both ends"},
         {NULL, 0, NULL},
     };
     judge("object/ms_queue.c", c, QN_ARRAY_COUNT(c), unfound, 4);
@@ -118,6 +127,8 @@ Test(object_orders, of_lcrq, .timeout = 200)
          .capacity = 4,
          .before = "pp",
          .node = {"tp", "ptt"}},
+        {.type = "lcrq32", .ring = 2, .capacity = 4, .node = {"pp", "tt"}},
+        {.type = "lcrq_numa", .ring = 2, .capacity = 4, .node = {"p", "t"}},
     };
     static const struct unfound unfound[] = {
         {"lcrq_leave store 1", 1, "clients leave behind the run"},
@@ -129,6 +140,10 @@ Test(object_orders, of_lcrq, .timeout = 200)
         {"follow cas 1", 2, FIRST},
         {"append load 1", 1, FIRST},
         {"lcrq_cell_load load 1", 1, UNSAFE},
+        {"lcrq_cell_swap cas 1: seq_cst to acq_rel", 1,
+         "as qn_cas_pair of the wide form, which has this order only"},
+        {"await_turn cas 1", 1,
+         "a turn says nothing else; the weakest compare-and-swap"},
         {"lcrq_put_at load 1", 2, UNSAFE},
         {"lcrq_ring_take rmw 1", 2, UNSAFE},
         {"lcrq_ring_fix cas 1", 1, "the weakest that a failure allows"},
