@@ -18,7 +18,12 @@
 #include "loadgen/verify/object/object_history.h"
 
 /* 41 clients send a core more words than it has room for. */
-enum { THREADS_MAX = 41, CLIENTS_MAX = THREADS_MAX + 1, SERVERS = 3 };
+enum {
+    THREADS_MAX = 41,
+    CLIENTS_MAX = THREADS_MAX + 1,
+    SERVERS = 3,
+    STALL = 3
+};
 
 #define TICK_NS    (100 * QN_US) /* of the caller, between two signals */
 #define SLOW_EVERY 8             /* additions of a slow thread */
@@ -33,7 +38,7 @@ struct drawn {
     uint32_t leave_every; /* operations; 0: at the end */
     uint32_t each;        /* operations of a thread */
     uint32_t signals;     /* 0: none; 1: to any thread; 2: to the first one,
-                             which is slow */
+                             which is slow; STALL: one, to the first one */
     uint32_t stop_every;  /* ticks, of the server */
     uint32_t window;      /* additions of a thread at a server on their way; 0:
                              calls only */
@@ -61,6 +66,7 @@ struct run {
     struct drawn d;
     struct qn_subject *s;
     uint64_t seed;
+    bool stalled; /* the first one, once */
     qn_a32 ended; /* workers */
     qn_a32 quit;  /* servers end; written by the caller */
     struct worker worker[THREADS_MAX];
@@ -107,6 +113,10 @@ static struct drawn draw(const struct stress_plan *p)
     if (p->own_cores) {
         d.threads = d.cores = QN_MIN(cores_here(), 2u);
     }
+    if (p->one_stalls) {
+        d.threads = QN_MAX(d.threads, 2u);
+        d.signals = STALL;
+    }
     d.each = QN_MAX(p->operations / d.threads, 1u);
     d.o = (struct qn_subject_opts){.clients = d.threads,
                                    .capacity = ONE_OF(&seed, 1, 2, 7, 1000),
@@ -119,7 +129,8 @@ static struct drawn draw(const struct stress_plan *p)
                                    .split = ONE_OF(&seed, 0, 1),
                                    .own_cores = p->own_cores,
                                    .sleep_every = ONE_OF(&seed, 0, 20, 200)};
-    if (d.leave_every != 0 && qn_random_below(&seed, 3) == 0) {
+    if (d.leave_every != 0 && qn_random_below(&seed, 3) == 0 &&
+        !p->one_stalls) {
         d.o.clients = (d.threads + 1) / 2; /* the others wait for a place */
     }
     d.o.domains = QN_MIN(d.o.domains, d.o.clients); /* a place for each */
@@ -149,13 +160,17 @@ void stress_describe(const struct stress_plan *p, char *text)
 
 /* ---- workers ------------------------------------------------------------- */
 
+static qn_a32 stalls; /* a thread that is in its handler stays there */
+
 /* Wherever the thread is. */
 static void sleep_in_handler(int number)
 {
     const struct timespec pause = {.tv_nsec = TICK_NS};
     const int was = errno;
     (void)number;
-    (void)nanosleep(&pause, NULL);
+    do {
+        (void)nanosleep(&pause, NULL);
+    } while (qn_load(&stalls, QN_RELAXED) != 0); /* relaxed: the word alone */
     errno = was;
 }
 
@@ -329,12 +344,30 @@ static void hang(const struct run *r, const struct stress_plan *p)
     abort();
 }
 
+/* From its first operation on, until all others have ended. */
+static void stall_first(struct run *r)
+{
+    /* relaxed, all: words alone; as the stores. */
+    const bool alone = qn_load(&r->ended, QN_RELAXED) + 1 >= r->d.threads;
+    if (!r->stalled && qn_load(&r->worker[0].finished, QN_RELAXED) != 0) {
+        r->stalled = true;
+        qn_store(&stalls, 1, QN_RELAXED);
+        (void)pthread_kill(r->worker[0].thread, SIGUSR1);
+    }
+    if (alone) {
+        qn_store(&stalls, 0, QN_RELAXED);
+    }
+}
+
 static void tick(struct run *r, uint32_t number)
 {
     const struct timespec pause = {.tv_nsec = TICK_NS};
     struct qn_subject *s = r->s;
+    if (r->d.signals == STALL) {
+        stall_first(r);
+    }
     (void)nanosleep(&pause, NULL);
-    if (r->d.signals != 0) {
+    if (r->d.signals == 1 || r->d.signals == 2) {
         const uint64_t i =
             r->d.signals == 2 ? 0 : qn_random_below(&r->seed, r->d.threads);
         (void)pthread_kill(r->worker[i].thread, SIGUSR1);

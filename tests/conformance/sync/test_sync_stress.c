@@ -83,6 +83,47 @@ Test(sync_stress, threads_with_cores_of_their_own_pass, .timeout = 3000)
     }
 }
 
+/* A client of these holds up only itself, wherever it stops. Of mp_server on an
+ * emulated device it may be in the middle of a message. */
+static bool holds_up_none(const char *name)
+{
+    const char *server = strstr(name, "shm_server");
+    return server != NULL || strcmp(name, "fetch_add") == 0 ||
+           strncmp(name, "lcrq", 4) == 0 || strcmp(name, "treiber") == 0;
+}
+
+Test(sync_stress, a_stalled_client_holds_up_no_other, .timeout = 3000)
+{
+    const struct qn_subject_type *type;
+    const uint64_t seeds = seeds_number("QN_STRESS_SEEDS", SEEDS);
+    for (uint32_t t = 0; (type = qn_subject_types[t]) != NULL; t++) {
+        const char *name;
+        for (uint32_t i = 0; (name = type->name(i)) != NULL; i++) {
+            for (uint64_t k = 1; k <= seeds && holds_up_none(name); k++) {
+                run(&(struct stress_plan){.subject = {type, name},
+                                          .seed = k + 1000 * i,
+                                          .operations = OPERATIONS,
+                                          .one_stalls = true});
+            }
+        }
+    }
+}
+
+/* It has a lock that others wait for, or a place in the queue. */
+Test(sync_stress, a_stalled_holder_holds_up_all, .signal = SIGABRT,
+     .timeout = 60)
+{
+    struct qn_subject_name mcs;
+    cr_assert(qn_subject_find("lock", "mcs", QN_SUBJECT_COUNTER, &mcs));
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        (void)stress_run(&(struct stress_plan){.subject = mcs,
+                                               .seed = seed,
+                                               .operations = OPERATIONS,
+                                               .hang_s = 1,
+                                               .one_stalls = true});
+    }
+}
+
 /* ---- broken subjects ----------------------------------------------------- */
 
 /* A good subject (a mutex) in which each 50th operation is done wrong. */

@@ -47,8 +47,10 @@ CLEAN(hyb_comb_of_three_nodes, .node = {"c", "c", "c"}, .deviations = 2)
 CLEAN(hyb_comb_with_a_batch_of_1, .node = {"cc", "cc"}, .batch = 1,
       .deviations = 2)
 CLEAN(hyb_comb_for_two_objects, .node = {"cd", "dc"}, .deviations = 2)
-CLEAN(mp_server_of_a_client, .node = {"ss", "ccxcx"}, .delegate = "mp_server",
+CLEAN(mp_server_of_a_client, .node = {"ss", "cxcx"}, .delegate = "mp_server",
       .deviations = 3)
+CLEAN(mp_server_of_a_client_that_calls_thrice, .node = {"ss", "ccxcx"},
+      .delegate = "mp_server", .deviations = 2)
 CLEAN(mp_server_that_moves, .node = {"pyxpyl", "S", "cX"},
       .delegate = "mp_server", .deviations = 2)
 

@@ -85,7 +85,7 @@ Test(words_sync_orders, of_hyb_comb_that_exchanges, .timeout = 300)
 Test(words_sync_orders, of_mp_server, .timeout = 300)
 {
     static const struct words_program p[] = {
-        {.node = {"ss", "ccxcx"}, .delegate = "mp_server", .deviations = 2},
+        {.node = {"ss", "cxcx"}, .delegate = "mp_server", .deviations = 2},
         {.node = {"s", "xS", "cX"}, .delegate = "mp_server", .deviations = 2},
         {.node = {"s", "cx"}, .delegate = "mp_server", .deviations = 3},
     };
