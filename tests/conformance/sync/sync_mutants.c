@@ -53,9 +53,9 @@ struct mutant {
  * the explorer (tests/sim/explore/sync) finds these, and here they may be
  * missed. */
 static const char *const rare[] = {
-    "LCRQ_ONE_LOOK", "LCRQ_UNSAFE",   "TREIBER_NO_TAG", "MS_REUSED",
-    "NO_LAST_FENCE", "NO_LAST_WAKE",  "TTAS_STORES",    "MCS_SILENT_LINK",
-    "MCS_LATE",      "CLH_NO_VERSION"};
+    "LCRQ_ONE_LOOK",   "LCRQ_ONE_PIN",  "LCRQ_UNSAFE",   "TREIBER_NO_TAG",
+    "MS_REUSED",       "NO_LAST_FENCE", "NO_LAST_WAKE",  "TTAS_STORES",
+    "MCS_SILENT_LINK", "MCS_LATE",      "CLH_NO_VERSION"};
 
 /* A row of a map. `as`: the field that chooses it. */
 #define ROW(map, name, by, text, as)                                           \
