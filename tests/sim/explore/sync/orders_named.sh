@@ -8,7 +8,7 @@ cd "${1:-.}" || exit 2
 parts=$(grep -rhv '#include' tests/sim/explore/sync --include='test_*.c' |
     grep -oE '"[a-z_]+(/[a-z_.]+)+"' | tr -d '"' | sort -u)
 status=0
-for file in $(grep -rlE 'QN_(ACQUIRE|RELEASE|ACQ_REL|SEQ_CST)\b' core/sync | sort); do
+while read -r file; do
     named=no
     for part in $parts; do
         case $file in *"$part"*) named=yes ;; esac
@@ -17,5 +17,5 @@ for file in $(grep -rlE 'QN_(ACQUIRE|RELEASE|ACQ_REL|SEQ_CST)\b' core/sync | sor
         echo "$file orders memory, and no test in tests/sim/explore/sync makes its orders weaker" >&2
         status=1
     fi
-done
+done < <(grep -rlE 'QN_(ACQUIRE|RELEASE|ACQ_REL|SEQ_CST)\b' core/sync | sort)
 exit $status
