@@ -27,7 +27,8 @@ enum {
 
 #define TICK_NS    (100 * QN_US) /* of the caller, between two signals */
 #define SLOW_EVERY 8             /* additions of a slow thread */
-#define NUMBERS    20            /* bits of a value; the thread is above */
+#define LONGEST    4096u /* batch of treiber; no combiner ends one so long */
+#define NUMBERS    20    /* bits of a value; the thread is above */
 
 /* What a thread does, for the report of a hang. */
 enum state { JOINS, OPERATES, LEAVES, ENDED, STATES };
@@ -122,7 +123,7 @@ static struct drawn draw(const struct stress_plan *p)
                                    .capacity = ONE_OF(&seed, 1, 2, 7, 1000),
                                    .ring = ONE_OF(&seed, 2, 4, 64, 0),
                                    .increments = ONE_OF(&seed, 0, 3),
-                                   .batch = ONE_OF(&seed, 0, 1, 2),
+                                   .batch = ONE_OF(&seed, 0, 1, 2, LONGEST),
                                    .domains = ONE_OF(&seed, 1, 2, 3),
                                    .tries = ONE_OF(&seed, 0, 1),
                                    .change_every = ONE_OF(&seed, 10, 10, 0),

@@ -292,6 +292,12 @@ Test(words_users, hyb_comb_with_a_batch_of_1, .timeout = 100)
     adds(5, 5, 1);
 }
 
+/* A node is closed by this number, which is the largest there is. */
+Test(words_users, hyb_comb_with_the_longest_batch, .timeout = 100)
+{
+    adds(16, 16, UINT32_MAX);
+}
+
 Test(words_users, clients_of_hyb_comb_come_and_go, .timeout = 100)
 {
     adds(6, 3, 2);
