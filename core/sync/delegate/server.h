@@ -58,7 +58,7 @@ struct qn_sync_port;
 
 /** What a client of shm_server does between two looks at its reply. */
 enum qn_server_pause {
-    QN_SERVER_ADAPTIVE, /* keep away for about as long as the reply takes, where
+    QN_SERVER_ADAPTIVE, /* keep away until the server passes by again, where
                            each has a core of its own (`cores`) */
     QN_SERVER_FIXED,    /* keep away for `pause_ns` */
     QN_SERVER_NONE,     /* look all the time */
@@ -97,6 +97,12 @@ struct qn_server_stats {
 
 #define QN_SERVER_PLACES 1024u /* QN_SYNC_CLIENTS_MAX */
 
+/** How long the scans of a server of shm_server take. Private. */
+struct qn_server_scans {
+    uint64_t busy_until; /* the end of the last scan, ns; 0: it ran nothing */
+    int32_t mean_ns, told_ns; /* of late; what the clients know */
+};
+
 /** One server, of one thread at one object. Zero but for what the caller sets.
  */
 struct qn_delegate_server {
@@ -111,6 +117,7 @@ struct qn_delegate_server {
     uint64_t current[QN_SERVER_PLACES / 64]; /* bits: the client sends under
                                                 `generation` */
     uint32_t served[QN_SERVER_PLACES];       /* requests of each client */
+    struct qn_server_scans scans;
 };
 
 /** A client's part of a server's backend. Private. */
@@ -119,7 +126,7 @@ struct qn_server_client {
     uint32_t sent, collected; /* requests, counted freely */
     uint32_t origin;          /* the request that is entry 0 */
     uint32_t toggles;         /* bit i: of the last request in entry i */
-    uint32_t pause_ns;        /* adaptive */
+    uint64_t found;           /* ns, when it looked and the reply was there */
 };
 
 /**

@@ -34,6 +34,7 @@
 #include "core/base/assert.h"
 #include "core/sync/delegate/backend.h"
 #include "core/sync/delegate/server_mutant.h"
+#include "core/sync/delegate/shm_pause_internal.h"
 #include "core/sync/delegate/shm_server_internal.h"
 #include "core/wait/park.h"
 
@@ -148,6 +149,19 @@ static void write_group(struct scan *k)
     k->pending = 0;
 }
 
+/* `places` of them have joined. The clock is read only for pauses that follow
+ * from it. */
+static void tell_scan(const struct scan *k, uint32_t places)
+{
+    if (k->b->o.server.pause == QN_SERVER_ADAPTIVE &&
+        places < k->b->o.server.cores &&
+        qn_shm_scan_ended(&k->s->scans, k->count > 0 ? qn_clock_now() : 0)) {
+        /* relaxed: a figure. */
+        qn_store(&qn_shm_head_of(k->b)->scan_ns, (uint32_t)k->s->scans.told_ns,
+                 QN_RELAXED);
+    }
+}
+
 uint32_t qn_shm_scan(const struct qn_backend *b, struct qn_delegate_server *s)
 {
     struct scan k = scan_of(b, s);
@@ -161,6 +175,7 @@ uint32_t qn_shm_scan(const struct qn_backend *b, struct qn_delegate_server *s)
             write_group(&k);
         }
     }
+    tell_scan(&k, places);
     return k.count;
 }
 
@@ -177,6 +192,8 @@ void qn_shm_begin(const struct qn_backend *b, struct qn_delegate_server *s)
         /* relaxed: the seat has ordered what a former server has stored. */
         s->served[i] = qn_load(&served[i], QN_RELAXED);
     }
+    s->scans = (struct qn_server_scans){0};
+    qn_store(&qn_shm_head_of(b)->scan_ns, 0, QN_RELAXED);
 }
 
 /* S: see "Sleep", and "The last fence". */

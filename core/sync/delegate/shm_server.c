@@ -5,10 +5,9 @@
  *
  * *Pauses.* A client that looks at its reply all the time takes the line away
  * from the server and from the prefetcher that runs ahead of it. With many
- * clients it pays to keep away until the reply is about to come (published: up
- * to 6 times the throughput). The adaptive pause grows while the reply is not
- * there behind it, and shrinks when it is. While replies come soon there is
- * none, and no clock is read.
+ * clients it pays to keep away until the reply has come (published: up to 6
+ * times the throughput). shm_pause_internal.h says for how long. With few
+ * clients there is no pause, and no clock is read.
  */
 #include <string.h>
 
@@ -17,6 +16,7 @@
 #include "core/base/mark.h"
 #include "core/sync/delegate/backend.h"
 #include "core/sync/delegate/backends.h"
+#include "core/sync/delegate/shm_pause_internal.h"
 #include "core/sync/delegate/shm_server_internal.h"
 #include "core/wait/park.h"
 
@@ -26,16 +26,6 @@
 /* With a core each, nothing is gained by a sleep: a reply that takes longer
  * comes from a server that does not run. */
 #define OWN_LOOK_NS (200 * QN_US)
-
-/* Adaptive pauses begin with a wait of so long: the clock is read with every
- * FEW_LOOKS looks, and with one client a reply takes half a us. A pause below
- * the least is not worth its overshoot, and above the most the server does not
- * run.
- */
-#define FEW_LOOKS    4u
-#define LONG_NS      (1 * QN_US)
-#define PAUSE_MIN_NS 256u
-#define PAUSE_MAX_NS 65536u
 
 struct qn_shm_layout qn_shm_layout_of(const struct qn_delegate_opts *o)
 {
@@ -133,8 +123,7 @@ static int shm_join(const struct qn_backend *b, struct qn_backend_client *c,
         (uint32_t)(qn_load(&lines.slot->request, QN_RELAXED) >> 32);
     s->origin = s->sent;
     read_slot(s, &lines);
-    s->pause_ns =
-        b->o.server.pause == QN_SERVER_FIXED ? b->o.server.pause_ns : 0;
+    s->found = 0;
     (void)qn_fetch_max(&qn_shm_head_of(b)->places, c->place + 1);
     return QN_OK;
 }
@@ -194,15 +183,6 @@ static uint32_t submit_entry(const struct qn_backend *b,
 
 /* ---- waiting ---- */
 
-/* No look, so no access to the line. */
-static void keep_away(uint64_t ns)
-{
-    const qn_time_t until = qn_clock_now() + ns;
-    while (qn_clock_now() < until) {
-        qn_pause();
-    }
-}
-
 /* As was promised, and as long as there are no more clients. */
 static bool own_core(const struct qn_backend *b)
 {
@@ -249,77 +229,77 @@ static void park(const struct qn_backend *b, struct qn_backend_client *c,
     qn_store(&l.slot->parked, 0, QN_RELAXED);
 }
 
-/* One wait. */
-struct wait {
-    bool adapts;     /* the pause of the next one follows from it */
-    uint32_t looks;  /* that have found nothing */
-    qn_time_t since; /* the clock at look FEW_LOOKS */
-    bool is_long;
-    bool slept;
+/* What a client does beside looking. */
+struct pause {
+    uint32_t ns;     /* between two looks; 0: nothing */
+    qn_time_t until; /* before the first one */
+    qn_time_t looks; /* at that time */
 };
 
-/* What the wait says of the next one. The pause grows with each look that has
- * found nothing, at most to twice as much, and shrinks when the first one finds
- * the reply. By a quarter each: halved, it polls too much on its way back (on
- * the simulated Xeon, 10.1 for 11.2 M/s of 40 clients). */
-static uint32_t next_pause(uint32_t pause_ns, const struct wait *w)
+/* An adaptive pause wants a core of the client's own: on a shared one, where
+ * replies wait for the server to get the core, it would use that up.
+ * @param found  When the last reply was found; 0: the one that is wanted now
+ *               may have come with it. */
+static struct pause pause_of(const struct qn_backend *b, qn_time_t found)
 {
-    if (w->slept) {
-        return 0; /* cores are shared, and to keep away would use one up */
+    struct pause w = {.ns = 0};
+    if (b->o.server.pause == QN_SERVER_FIXED) {
+        w.ns = b->o.server.pause_ns;
+        w.until = qn_clock_now() + w.ns;
+    } else if (b->o.server.pause == QN_SERVER_ADAPTIVE && qn_may_look() &&
+               own_core(b)) {
+        /* relaxed: a figure. */
+        const uint32_t scan_ns =
+            qn_load(&qn_shm_head_of(b)->scan_ns, QN_RELAXED);
+        w.until = qn_shm_keep_away(found, scan_ns);
+        w.ns = w.until > 0 ? scan_ns / 2 : 0;
     }
-    if (pause_ns == 0) {
-        return w->is_long ? PAUSE_MIN_NS : 0;
+    return w;
+}
+
+/* No look, so no access to the line. */
+static void keep_away(struct pause *w, qn_time_t until)
+{
+    w->looks = qn_clock_now();
+    while (w->looks < until) {
+        qn_pause();
+        w->looks = qn_clock_now();
     }
-    if (w->looks == 0) {
-        pause_ns -= pause_ns / 4;
-        return pause_ns >= PAUSE_MIN_NS ? pause_ns : 0;
-    }
-    pause_ns += pause_ns / 4 * QN_MIN(w->looks, 4);
-    return QN_MIN(pause_ns, PAUSE_MAX_NS);
 }
 
 /* Nothing was found: let time pass, in whichever way is due. */
 static void wait_on(const struct qn_backend *b, struct qn_backend_client *c,
-                    struct wait *w, struct qn_backoff *p, uint32_t entry)
+                    struct pause *w, struct qn_backoff *p, uint32_t entry)
 {
-    w->looks++;
-    if (w->adapts && c->server.pause_ns == 0 && w->looks % FEW_LOOKS == 0) {
-        const qn_time_t now = qn_clock_now();
-        w->since = w->since == 0 ? now : w->since;
-        w->is_long = now - w->since > LONG_NS;
-    }
     /* A hint, without a fence: `park` looks behind one. */
     qn_shm_ring(b, &c->stats.waits);
     if (!qn_backoff_again(p)) {
         park(b, c, entry);
         c->stats.waits.yields += p->yields;
         qn_backoff_reset(p);
-        w->slept = true;
-    } else if (c->server.pause_ns > 0) {
-        keep_away(c->server.pause_ns);
+    } else if (w->ns > 0) {
+        keep_away(w, qn_clock_now() + w->ns);
     }
 }
 
-/* An adaptive pause wants a core of the client's own: on a shared one, where
- * replies wait for the server to get the core, it would use that up. */
+/* @param found  As of pause_of; filled with the time of the look that has found
+ *               the reply, unless there is no pause. */
 static uint64_t await_reply(const struct qn_backend *b,
-                            struct qn_backend_client *c, uint32_t entry)
+                            struct qn_backend_client *c, uint32_t entry,
+                            qn_time_t *found)
 {
-    const bool adaptive = b->o.server.pause == QN_SERVER_ADAPTIVE;
     const struct qn_shm_lines l = lines_of(b, c);
+    struct pause w = pause_of(b, *found);
     struct qn_backoff p;
-    struct wait w = {.adapts = adaptive && qn_may_look() && own_core(b)};
     uint64_t value;
-    if (c->server.pause_ns > 0) {
-        keep_away(c->server.pause_ns);
+    if (w.ns > 0) {
+        keep_away(&w, w.until);
     }
     looks_begin(b, &p);
     while (!is_there(c, &l, entry, &value)) {
         wait_on(b, c, &w, &p, entry);
     }
-    if (adaptive) {
-        c->server.pause_ns = w.adapts ? next_pause(c->server.pause_ns, &w) : 0;
-    }
+    *found = w.looks;
     return value & QN_DELEGATE_VALUE;
 }
 
@@ -331,7 +311,7 @@ static uint64_t shm_call(const struct qn_backend *b,
     QN_ASSERT(c->server.sent == c->server.collected);
     const uint32_t entry = submit_entry(b, c, op, arg);
     c->server.collected++;
-    return await_reply(b, c, entry);
+    return await_reply(b, c, entry, &c->server.found);
 }
 
 static int shm_submit(const struct qn_backend *b, struct qn_backend_client *c,
@@ -356,7 +336,8 @@ static int shm_collect(const struct qn_backend *b, struct qn_backend_client *c,
         return QN_ENOENT;
     }
     const uint32_t entry = qn_shm_entry_number(++s->collected, s->origin);
-    *result = await_reply(b, c, entry);
+    qn_time_t found = 0; /* several replies come with one scan */
+    *result = await_reply(b, c, entry, &found);
     return QN_OK;
 }
 

@@ -61,6 +61,8 @@ struct qn_shm_head {
     struct qn_server_seat seat;          /* first: qn_server_seat_of */
     alignas(QN_CACHELINE) qn_a64 places; /* of clients that have ever joined: up
                                             to the largest and 1 more */
+    qn_a32 scan_ns; /* what a busy server's scans take; the server's, which
+                       seldom writes it (shm_pause_internal.h) */
 };
 
 /** Where the parts lie, in bytes from the head. */

@@ -1,22 +1,41 @@
 /*
  * The pauses of clients of shm_server on the simulated Xeon of 8 sockets: the
- * adaptive one has 0.9 of the best fixed one with 40 and 158 clients, 0.7 with
- * 8, and costs nothing where there is one client.
+ * adaptive one has 0.9 of the best fixed one with 8, 40 and 158 clients, and
+ * costs nothing where there is one; it follows a load that changes.
+ *
+ * QN_PAUSE_FULL: the table of docs/measurements.md, with other operations,
+ * stalls and seeds, in 3 minutes. QN_VERBOSE prints each run.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/bits.h"
+#include "core/base/mark.h"
 #include "core/machine/machine.h"
 #include "core/sim/timed/coherent_file.h"
 #include "core/sim/timed/timed.h"
 #include "core/sync/delegate/delegate.h"
 #include "tests/support/test.h"
 
-/* Clients go on until then; the first half is to find the pause. */
-#define UNTIL_NS 800000u
-#define CORES    160u
+#define CORES   160u
+#define WARM_NS 400000u /* operations count from then on */
+#define RUN_NS  800000u
+
+/* What is run. */
+static struct load {
+    uint32_t clients;
+    enum qn_server_pause pause;
+    uint32_t pause_ns, work_ns; /* of an operation */
+    uint64_t seed;
+    double jitter;
+    uint32_t leave;         /* clients leave at LEAVE_NS; 0: none does */
+    uint32_t stalled, node; /* ns from WARM_NS on, of that node */
+} load;
+
+#define LEAVE_NS 60000u /* the last operation of a client ends later, */
+#define ALONE_NS 70000u /* until then */
+#define SOON     40u    /* operations of who is left */
 
 static struct {
     struct qn_delegate d;
@@ -24,6 +43,8 @@ static struct {
     qn_a64 counter;
     qn_a32 left;
     uint64_t operations;
+    /* Of the client that is alone behind LEAVE_NS. */
+    uint64_t alone, longest_ns, longest_late_ns;
 } world;
 
 static uint64_t add(void *ctx, uint32_t op, uint64_t arg)
@@ -33,21 +54,43 @@ static uint64_t add(void *ctx, uint32_t op, uint64_t arg)
     /* relaxed: one server. */
     const uint64_t now = qn_load(&world.counter, QN_RELAXED) + arg;
     qn_store(&world.counter, now, QN_RELAXED);
+    qn_work(load.work_ns);
     return now;
 }
 
-static void client(void)
+static uint64_t now_ns(void)
+{
+    return qn_timed_clock() / QN_PS_PER_NS;
+}
+
+/* The client that is left: how long its operations take, and behind the first
+ * ones. */
+static void note_alone(uint64_t took)
+{
+    world.alone++;
+    world.longest_ns = QN_MAX(world.longest_ns, took);
+    if (world.alone > SOON) {
+        world.longest_late_ns = QN_MAX(world.longest_late_ns, took);
+    }
+}
+
+static void client(uint32_t node)
 {
     struct qn_delegate_client c;
-    uint64_t result, last = 0, now;
+    uint64_t result, last = 0, from, now = 0;
+    const uint64_t end = node <= load.leave ? LEAVE_NS : RUN_NS;
     cr_assert_eq(qn_delegate_join(&world.d, &c, NULL), QN_OK);
     do {
+        from = now_ns();
         cr_assert_eq(qn_delegate(&world.d, &c, 0, 1, &result), QN_OK);
         cr_assert_gt(result, last);
         last = result;
-        now = qn_timed_clock() / 1000;
-        world.operations += now > UNTIL_NS / 2 && now <= UNTIL_NS;
-    } while (now <= UNTIL_NS);
+        now = now_ns();
+        world.operations += now > WARM_NS && now <= RUN_NS;
+        if (load.leave == load.clients - 1 && from > ALONE_NS) {
+            note_alone(now - from);
+        }
+    } while (now <= end);
     qn_delegate_leave(&world.d, &c);
     if (qn_fetch_add(&world.left, UINT32_MAX, QN_ACQ_REL) == 1) {
         cr_assert_eq(qn_delegate_stop(&world.d), QN_OK);
@@ -60,7 +103,7 @@ static void node_main(void *ctx, uint32_t node)
     if (node == 0) {
         cr_assert_eq(qn_delegate_serve(&world.d, &world.server), QN_OK);
     } else {
-        client();
+        client(node);
     }
 }
 
@@ -78,65 +121,154 @@ static void place(const struct qn_machine *m, uint32_t *core)
 
 static struct qn_coherent_opts prices;
 
-/* @return operations in the time that counts. */
-static uint64_t measure(const struct qn_machine *m, uint32_t clients,
-                        enum qn_server_pause pause, uint32_t pause_ns)
+static struct qn_machine *machine;
+
+static void run(void)
 {
     const struct qn_delegate_opts o = {.type = qn_delegate_find("shm_server"),
-                                       .clients = clients,
-                                       .server = {.pause = (uint8_t)pause,
-                                                  .pause_ns = pause_ns,
+                                       .clients = load.clients,
+                                       .server = {.pause = (uint8_t)load.pause,
+                                                  .pause_ns = load.pause_ns,
                                                   .stride = 2,
                                                   .cores = CORES}};
+    const struct qn_sim_fault stall = {.kind = QN_SIM_FAULT_STOP,
+                                       .node = load.node,
+                                       .from_ns = WARM_NS,
+                                       .until_ns = WARM_NS + load.stalled};
     uint32_t core[CORES];
-    struct qn_timed_opts run = {
-        .nodes = clients + 1, .main = node_main, .seed = 1};
+    struct qn_timed_opts t = {.nodes = load.clients + 1,
+                              .main = node_main,
+                              .seed = load.seed,
+                              .jitter = load.jitter,
+                              .fault = &stall,
+                              .faults = load.stalled > 0};
     struct qn_timed_result r;
     void *memory = aligned_alloc(QN_CACHELINE, qn_delegate_bytes(&o));
     memset(memory, 0, qn_delegate_bytes(&o));
     cr_assert_eq(qn_delegate_format(memory, &o), QN_OK);
     memset(&world, 0, sizeof world);
     cr_assert_eq(qn_delegate_open(&world.d, memory, add, NULL), QN_OK);
-    qn_store(&world.left, clients, QN_RELAXED);
-    place(m, core);
-    cr_assert_eq(qn_coherent_create(&run.prices, m, core, run.nodes, &prices),
+    qn_store(&world.left, load.clients, QN_RELAXED);
+    place(machine, core);
+    cr_assert_eq(qn_coherent_create(&t.prices, machine, core, t.nodes, &prices),
                  QN_OK);
-    cr_assert_eq(qn_timed_run(&run, &r), QN_OK);
+    cr_assert_eq(qn_timed_run(&t, &r), QN_OK);
     cr_assert_null(r.fault);
-    if (getenv("QN_VERBOSE") != NULL) {
-        fprintf(stderr, "%3u clients, pause %u of %4u ns: %.2f M/s\n", clients,
-                (unsigned)pause, pause_ns,
-                (double)world.operations * 2000 / UNTIL_NS);
-    }
     qn_timed_result_free(&r);
-    qn_prices_destroy(run.prices);
+    qn_prices_destroy(t.prices);
     free(memory);
-    return world.operations;
+}
+
+/* @return thousands of operations per second. */
+static uint64_t rate(enum qn_server_pause pause, uint32_t pause_ns)
+{
+    load.pause = pause;
+    load.pause_ns = pause_ns;
+    run();
+    const uint64_t k = world.operations * 1000000 / (RUN_NS - WARM_NS);
+    if (getenv("QN_VERBOSE") != NULL) {
+        fprintf(stderr, "%3u clients, pause %u of %4u ns: %lu k/s\n",
+                load.clients, (unsigned)pause, pause_ns, (unsigned long)k);
+    }
+    return k;
+}
+
+static void open_machine(void)
+{
+    static const char folder[] = QN_MACHINES "/westmere_8x10x2";
+    struct qn_coherent_file file;
+    cr_assert_eq(qn_machine_load(&machine, folder, NULL), QN_OK);
+    cr_assert_eq(qn_coherent_file_load(&file, folder, NULL), QN_OK);
+    prices = qn_coherent_file_opts(&file);
 }
 
 Test(server_pause, the_adaptive_one_comes_close_to_the_best, .timeout = 100)
 {
-    static const uint32_t clients[] = {1, 8, 40, 158};
-    static const uint32_t fixed[] = {1000, 2500, 5000};
-    static const char folder[] = QN_MACHINES "/westmere_8x10x2";
-    struct qn_machine *m;
-    struct qn_coherent_file file;
-    cr_assert_eq(qn_machine_load(&m, folder, NULL), QN_OK);
-    cr_assert_eq(qn_coherent_file_load(&file, folder, NULL), QN_OK);
-    prices = qn_coherent_file_opts(&file);
-    for (uint32_t i = 0; i < QN_ARRAY_COUNT(clients); i++) {
-        const uint64_t adaptive = measure(m, clients[i], QN_SERVER_ADAPTIVE, 0);
-        const uint64_t none = measure(m, clients[i], QN_SERVER_NONE, 0);
-        uint64_t best = none;
-        for (uint32_t k = 0; k < QN_ARRAY_COUNT(fixed); k++) {
-            const uint64_t with =
-                measure(m, clients[i], QN_SERVER_FIXED, fixed[k]);
-            best = QN_MAX(best, with);
-        }
-        /* With 8 clients a fixed pause of 1000 ns falls between two scans. */
-        const uint64_t tenths = clients[i] == 8 ? 7 : 9;
-        cr_assert_geq(adaptive * 10, best * tenths, "%u clients", clients[i]);
-        cr_assert(clients[i] > 1 || adaptive * 11 >= none * 10, "one client");
+    static const struct {
+        uint32_t clients, best_ns; /* of the fixed pauses, by the full form */
+    } row[] = {{1, 0}, {8, 1000}, {40, 3000}, {158, 5000}};
+    open_machine();
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(row); i++) {
+        load = (struct load){.clients = row[i].clients, .seed = 1};
+        const uint64_t adaptive = rate(QN_SERVER_ADAPTIVE, 0);
+        const uint64_t best = row[i].best_ns == 0
+                                  ? rate(QN_SERVER_NONE, 0)
+                                  : rate(QN_SERVER_FIXED, row[i].best_ns);
+        cr_assert_geq(adaptive * 10, best * 9, "%u clients", row[i].clients);
+        cr_assert(row[i].clients > 1 || adaptive * 11 >= best * 10);
     }
-    qn_machine_destroy(m);
+    qn_machine_destroy(machine);
+}
+
+Test(server_pause, who_is_left_alone_waits_for_no_one, .timeout = 100)
+{
+    open_machine();
+    load = (struct load){.clients = 40, .seed = 1, .leave = 39};
+    run();
+    if (getenv("QN_VERBOSE") != NULL) {
+        fprintf(stderr, "alone: %lu operations, %lu ns, later %lu ns\n",
+                (unsigned long)world.alone, (unsigned long)world.longest_ns,
+                (unsigned long)world.longest_late_ns);
+    }
+    cr_assert_gt(world.alone, 2 * SOON);
+    /* A scan of 40 clients takes 3 us, and half a one may follow it. */
+    cr_assert_lt(world.longest_ns, 6000);
+    cr_assert_lt(world.longest_late_ns, 1500);
+    qn_machine_destroy(machine);
+}
+
+/* ---- the full form ---- */
+
+/* @return the adaptive one, in % of the best. */
+static uint64_t compare(const char *what)
+{
+    static const uint32_t pauses[] = {500,  700,  800,  900,  1000, 1200, 1400,
+                                      1700, 2000, 2500, 3000, 4000, 5000, 6000};
+    const uint64_t adaptive = rate(QN_SERVER_ADAPTIVE, 0);
+    const uint64_t none = rate(QN_SERVER_NONE, 0);
+    uint64_t best = none;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(pauses); i++) {
+        const uint64_t k = rate(QN_SERVER_FIXED, pauses[i]);
+        at = k > best ? pauses[i] : at;
+        best = QN_MAX(best, k);
+    }
+    fprintf(stderr,
+            "%s, seed %lu: %u clients: adaptive %.2f M/s, none %.2f, best "
+            "fixed %.2f (%u ns): %.2f\n",
+            what, (unsigned long)load.seed, load.clients,
+            (double)adaptive / 1000, (double)none / 1000, (double)best / 1000,
+            at, (double)adaptive / (double)best);
+    return 100 * adaptive / best;
+}
+
+Test(server_pause, the_table, .timeout = 3600)
+{
+    static const struct {
+        const char *what;
+        uint64_t least; /* % */
+        struct load load;
+    } kind[] = {{"exact", 90, {.work_ns = 0}},
+                {"jitter", 85, {.jitter = 0.05}},
+                {"200 ns", 90, {.work_ns = 200}},
+                {"a client stalls", 80, {.node = 1, .stalled = 100000}},
+                {"the server stalls", 70, {.node = 0, .stalled = 50000}},
+                {"half of them leave", 85, {.leave = 1}}};
+    static const uint32_t clients[] = {1, 2, 4, 8, 16, 40, 158};
+    if (getenv("QN_PAUSE_FULL") == NULL) {
+        return;
+    }
+    open_machine();
+    for (uint32_t k = 0; k < QN_ARRAY_COUNT(kind); k++) {
+        for (uint32_t i = 0; i < QN_ARRAY_COUNT(clients); i++) {
+            for (uint64_t seed = 1; seed <= (k < 2 ? 3 : 1); seed++) {
+                load = kind[k].load;
+                load.clients = clients[i];
+                load.seed = seed;
+                load.leave = load.leave > 0 ? clients[i] / 2 : 0;
+                cr_assert_geq(compare(kind[k].what), kind[k].least);
+            }
+        }
+    }
+    qn_machine_destroy(machine);
 }
