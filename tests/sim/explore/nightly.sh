@@ -29,7 +29,7 @@ env -u QN_EXPLORE_DEVIATIONS QN_ORDERS_ALL=1 \
 # Delegation, with one deviation more than in CI for two and for three clients.
 cmake --build --preset release --target test_delegate_explore >&2
 QN_EXPLORE_MORE=1 build/release/tests/sim/explore/sync/test_delegate_explore
-# Servers, and what uses words: 2.5 minutes of CPU.
+# Servers, and what uses words: 5 minutes of CPU.
 cmake --build --preset release --target test_server_explore test_server_orders \
     test_words_explore test_words_orders test_words_sync_explore \
     test_words_sync_orders >&2

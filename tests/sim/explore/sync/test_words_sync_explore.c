@@ -51,6 +51,8 @@ CLEAN(mp_server_of_a_client, .node = {"ss", "cxcx"}, .delegate = "mp_server",
       .deviations = 3)
 CLEAN(mp_server_of_a_client_that_calls_thrice, .node = {"ss", "ccxcx"},
       .delegate = "mp_server", .deviations = 2)
+CLEAN(mp_server_of_two_clients, .node = {"s", "cl", "cX"},
+      .delegate = "mp_server", .deviations = 2)
 CLEAN(mp_server_that_moves, .node = {"pyxpyl", "S", "cX"},
       .delegate = "mp_server", .deviations = 2)
 
