@@ -146,6 +146,14 @@ void qn_alloc_unmet_init(struct qn_alloc_unmet *u, const struct qn_alloc *under)
                                  .under = under};
 }
 
+const struct qn_alloc *qn_alloc_uncounted(const struct qn_alloc *a,
+                                          uint64_t **unmet)
+{
+    struct qn_alloc_unmet *u = a->resize == resize_counted ? a->ctx : NULL;
+    *unmet = u != NULL ? &u->unmet : NULL;
+    return u != NULL ? u->under : a;
+}
+
 /* ---- blocks of a known length -------------------------------------------- */
 
 /* The hot path of a group, a few times per command. */

@@ -92,4 +92,11 @@ struct qn_alloc_unmet {
 void qn_alloc_unmet_init(struct qn_alloc_unmet *u,
                          const struct qn_alloc *under);
 
+/** For a pool that asks a few times per command, and counts by itself.
+ *  @param unmet  Gets where the requests without memory are counted; NULL: they
+ *                are not.
+ *  @return the allocator to ask: that below a struct qn_alloc_unmet, or `a`. */
+const struct qn_alloc *qn_alloc_uncounted(const struct qn_alloc *a,
+                                          uint64_t **unmet);
+
 #endif

@@ -36,21 +36,9 @@ void qn_backoff_reset(struct qn_backoff *p)
     p->looks = p->yields = 0;
 }
 
-bool qn_backoff_again(struct qn_backoff *p)
+/* The looks are over, or there are none. */
+static bool yields_again(struct qn_backoff *p)
 {
-    if (!qn_may_park()) {
-        qn_pause();
-        return true;
-    }
-    if (p->o.look_ns > 0 && p->yields == 0) {
-        if (++p->looks % QN_BACKOFF_LOOKS != 0) {
-            qn_pause();
-            return true;
-        }
-        if (qn_spin_again(&p->spin, qn_clock_now())) {
-            return true;
-        }
-    }
     if (p->yields < p->o.yields && p->looks < p->o.looks) {
         p->looks++;
         qn_pause();
@@ -63,4 +51,36 @@ bool qn_backoff_again(struct qn_backoff *p)
         return true;
     }
     return false;
+}
+
+static bool may_look(const struct qn_backoff *p)
+{
+    return p->o.look_ns > 0 && p->yields == 0;
+}
+
+bool qn_backoff_again(struct qn_backoff *p)
+{
+    if (!qn_may_park()) {
+        qn_pause();
+        return true;
+    }
+    if (may_look(p)) {
+        if (++p->looks % QN_BACKOFF_LOOKS != 0) {
+            qn_pause();
+            return true;
+        }
+        if (qn_spin_again(&p->spin, qn_clock_now())) {
+            return true;
+        }
+    }
+    return yields_again(p);
+}
+
+bool qn_backoff_again_at(struct qn_backoff *p, qn_time_t now)
+{
+    if (!qn_may_park()) {
+        qn_pause();
+        return true;
+    }
+    return (may_look(p) && qn_spin_again(&p->spin, now)) || yields_again(p);
 }

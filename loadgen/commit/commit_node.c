@@ -168,9 +168,9 @@ bool qn_commit_node_over(const struct qn_commit_node *n)
 
 static void wait_for_work(struct qn_commit_node *n,
                           const struct qn_commit_ways *ways, void *ctx,
-                          qn_time_t until)
+                          qn_time_t now, qn_time_t until)
 {
-    if (qn_backoff_again(&n->backoff)) {
+    if (qn_backoff_again_at(&n->backoff, now)) {
         return;
     }
     ways->arm(ctx);
@@ -196,7 +196,7 @@ static void turn(struct qn_commit_node *n, const struct qn_commit_ways *ways,
     if (did) {
         qn_backoff_reset(&n->backoff);
     } else {
-        wait_for_work(n, ways, ctx, at);
+        wait_for_work(n, ways, ctx, now, at);
     }
 }
 

@@ -44,20 +44,6 @@ void qn_waits_fini(struct qn_waits *w)
     *w = (struct qn_waits){0};
 }
 
-/* One that is alone has always the same place, which is in the cache. */
-void qn_waits_add(struct qn_waits *w, const struct qn_wait *like)
-{
-    QN_ASSERT(qn_waits_room(w, like->bytes));
-    QN_ASSERT(w->tail == w->open || at(w, w->tail - 1)->number <= like->number);
-    QN_ASSERT(like->done != NULL);
-    if (w->head == w->tail) {
-        w->head = w->open = w->tail = 0;
-    }
-    *at(w, w->tail++) = *like;
-    w->bytes += like->bytes;
-    w->next = QN_MIN(w->next, like->deadline);
-}
-
 void qn_waits_number(struct qn_waits *w, uint64_t count, uint64_t number)
 {
     QN_ASSERT(count <= qn_waits_open(w));

@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 #include "core/base/alloc.h"
+#include "core/base/assert.h"
 #include "core/base/clock.h"
 
 typedef void qn_waits_done(void *ctx, int err, uint64_t result);
@@ -71,8 +72,21 @@ static inline bool qn_waits_room(const struct qn_waits *w, size_t bytes)
             (bytes <= w->bytes_max && w->bytes <= w->bytes_max - bytes));
 }
 
-/** There is room, and `number` is not below that of the last one. */
-void qn_waits_add(struct qn_waits *w, const struct qn_wait *like);
+/** There is room, and `number` is not below that of the last one. One that is
+ *  alone has always the same place, which is in the cache. */
+static inline void qn_waits_add(struct qn_waits *w, const struct qn_wait *like)
+{
+    QN_DASSERT(qn_waits_room(w, like->bytes));
+    QN_DASSERT(like->done != NULL);
+    if (w->head == w->tail) {
+        w->head = w->open = w->tail = 0;
+    }
+    QN_DASSERT(w->tail == w->open ||
+               w->ring[(w->tail - 1) & w->mask].number <= like->number);
+    w->ring[w->tail++ & w->mask] = *like;
+    w->bytes += like->bytes;
+    w->next = like->deadline < w->next ? like->deadline : w->next;
+}
 
 /** The newest `count` get this number in place of theirs; it is not below those
  *  before. */

@@ -80,15 +80,27 @@ static bool is_mapped(const struct qn_mempool *p, uint32_t class, size_t bytes)
            p->under == &qn_alloc_malloc;
 }
 
+/* A request had no memory. @return NULL. */
+static void *unmet(const struct qn_mempool *p)
+{
+    if (p->unmet != NULL) {
+        ++*p->unmet;
+    }
+    return NULL;
+}
+
 static struct qn_mempool_block *block_new(const struct qn_mempool *p,
                                           uint32_t class, size_t bytes)
 {
-    if (!is_mapped(p, class, bytes)) {
-        return qn_alloc_resize(p->under, NULL, 0, bytes);
+    void *at = NULL;
+    if (is_mapped(p, class, bytes)) {
+        at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        at = at != MAP_FAILED ? at : NULL;
+    } else {
+        at = qn_alloc_resize(p->under, NULL, 0, bytes);
     }
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return at != MAP_FAILED ? at : NULL;
+    return at != NULL ? at : unmet(p);
 }
 
 static void block_free(const struct qn_mempool *p, struct qn_mempool_block *b)
@@ -110,6 +122,7 @@ static void *regrow(const struct qn_mempool *p, struct qn_mempool_block *b,
     bool mapped = is_mapped(p, b->class, b->bytes);
     if (!mapped && !is_mapped(p, b->class, bytes)) {
         at = qn_alloc_resize(p->under, b, b->bytes, bytes);
+        at = at != NULL ? at : unmet(p);
     } else if (mapped && is_mapped(p, b->class, bytes)) {
         at = mremap(b, b->bytes, bytes, MREMAP_MAYMOVE);
         at = at != MAP_FAILED ? at : NULL;
@@ -254,8 +267,8 @@ void qn_mempool_init(struct qn_mempool *p, size_t exact_from,
                      const struct qn_alloc *under)
 {
     *p = (struct qn_mempool){.alloc = {.resize = resize, .ctx = p},
-                             .exact_from = exact_from,
-                             .under = qn_alloc_or_malloc(under)};
+                             .exact_from = exact_from};
+    p->under = qn_alloc_uncounted(qn_alloc_or_malloc(under), &p->unmet);
 }
 
 bool qn_mempool_trim(struct qn_mempool *p)

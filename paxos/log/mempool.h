@@ -49,12 +49,13 @@ struct qn_mempool {
     size_t kept;                              /* bytes in them */
     size_t exact_from;            /* bytes of a block, its head included */
     const struct qn_alloc *under; /* where blocks come from; kept */
+    uint64_t *unmet;              /* requests it had no memory for; NULL */
 };
 
 /** An empty pool. It must not move while it is used.
  *  @param exact_from  Bytes; SIZE_MAX: no block is exact.
- *  @param under  All blocks come from it, and none is mapped; kept. NULL: as
- *                above. */
+ *  @param under  All blocks come from it, and none is mapped; kept. NULL, or a
+ *                struct qn_alloc_unmet above malloc's: as above. */
 void qn_mempool_init(struct qn_mempool *p, size_t exact_from,
                      const struct qn_alloc *under);
 

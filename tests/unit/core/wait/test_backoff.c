@@ -78,3 +78,20 @@ Test(backoff, looks_first_and_yields_then)
     /* The clock is read twice before the time is over. */
     cr_assert_eq(count, 2 * QN_BACKOFF_LOOKS - 1 + 2);
 }
+
+/* Its times are the caller's: no turn is counted. */
+Test(backoff, at_a_time_that_is_known_it_looks_for_exactly_that_long)
+{
+    struct qn_backoff p;
+    const struct qn_backoff_opts o = {.look_ns = 100, .yields = 1};
+    qn_backoff_init(&p, &o);
+    for (int wait = 0; wait < 2; wait++) {
+        cr_assert(qn_backoff_again_at(&p, 1000));
+        cr_assert(qn_backoff_again_at(&p, 1099));
+        cr_assert_eq(p.yields, 0);
+        cr_assert(qn_backoff_again_at(&p, 1100), "it yields");
+        cr_assert_eq(p.yields, 1);
+        cr_assert_not(qn_backoff_again_at(&p, 1101));
+        qn_backoff_reset(&p);
+    }
+}

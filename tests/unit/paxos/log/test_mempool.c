@@ -237,3 +237,38 @@ Test(pool, what_is_kept_goes_where_there_is_no_memory)
     cr_assert(qn_mempool_trim(&pool));
     cr_assert_eq(counted.used, 0);
 }
+
+/* As a group asks: what no kept block can make good is counted, and no more is.
+ */
+Test(pool, what_had_no_memory_is_counted_where_it_is_asked_through_a_count)
+{
+    struct qn_alloc_unmet u;
+    qn_alloc_limit_init(&counted, &qn_alloc_malloc, 1 << 20);
+    qn_alloc_unmet_init(&u, &counted.alloc);
+    qn_mempool_init(&pool, SIZE_MAX, &u.alloc);
+    void *p = resize(NULL, 700000);
+    cr_assert_not_null(p);
+    cr_assert_eq(u.unmet, 0);
+    cr_assert_null(resize(NULL, 700000));
+    cr_assert_eq(u.unmet, 1);
+    cr_assert_null(resize(p, 5 << 20), "grown in its place, and copied");
+    cr_assert_geq(u.unmet, 2);
+    resize(p, 0);
+    qn_mempool_fini(&pool);
+    cr_assert_eq(counted.used, 0);
+}
+
+Test(pool, over_a_count_of_mallocs_it_maps_as_over_malloc)
+{
+    struct qn_alloc_unmet u;
+    qn_alloc_unmet_init(&u, &qn_alloc_malloc);
+    qn_mempool_init(&pool, SIZE_MAX, &u.alloc);
+    cr_assert_eq(pool.under, &qn_alloc_malloc);
+    uint8_t *p = resize(NULL, 8 << 20);
+    memset(p, 3, 8 << 20);
+    p = resize(p, 9 << 20);
+    cr_assert_eq(p[(8 << 20) - 1], 3);
+    resize(p, 0);
+    cr_assert_eq(u.unmet, 0);
+    qn_mempool_fini(&pool);
+}
