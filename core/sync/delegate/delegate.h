@@ -185,7 +185,7 @@ struct qn_delegate_type {
     /** Add what lies elsewhere than in c->stats to *out; NULL: nothing. */
     void (*stats)(const struct qn_backend *b, const struct qn_backend_client *c,
                   struct qn_delegate_stats *out);
-    /** What its server does (seat_internal.h); NULL: it needs none. */
+    /** What its server does (endpoint_internal.h); NULL: it needs none. */
     const struct qn_server_type *server;
 };
 

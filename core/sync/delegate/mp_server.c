@@ -5,20 +5,20 @@
  *
  * *Move.* What is on its way to a server that leaves must still be answered, at
  * its queue, which no other server reads. So each client has a line that tells
- * under which generation of the seat it sends, and how many requests it has
+ * under which generation of the endpoint it sends, and how many requests it has
  * sent under it:
  *
- *     client   line = {generation, sent + 1};  load seat;  send, if it is open
- *     server   seat: stop;  load lines;  serve until all that were sent are
- *              answered
+ *     client   line = {generation, sent + 1};  load endpoint;  send, if open
+ *     server   endpoint: stop;  load lines;  serve until all that were sent
+ *              are answered
  *
  * Either the client sees the stop, and takes its line back, or the server sees
  * the line, and waits for the request. Clients that find no server wait at
  * `turn`, which each new one moves on.
  *
  * *Sleep.* The thread that stops a server need not have a port, so it could not
- * ring a doorbell. So a server sleeps at its seat, and each request and each
- * stop looks there:
+ * ring a doorbell. So a server sleeps at its endpoint, and each request and
+ * each stop looks there:
  *
  *     server   asleep = 1;        fence, S;  a request, or a stop? else sleep
  *     client   send a request;    fence, C;  asleep? wake the server
@@ -31,7 +31,7 @@
 #include "core/sync/clients.h"
 #include "core/sync/delegate/backend.h"
 #include "core/sync/delegate/backends.h"
-#include "core/sync/delegate/seat_internal.h"
+#include "core/sync/delegate/endpoint_internal.h"
 #include "core/sync/port.h"
 #include "core/sync/sync_mutant.h"
 #include "core/wait/park.h"
@@ -45,8 +45,8 @@ struct line {
 };
 
 struct head {
-    struct qn_server_seat seat;        /* first */
-    alignas(QN_CACHELINE) qn_a32 turn; /* servers that have come */
+    struct qn_server_endpoint endpoint; /* first */
+    alignas(QN_CACHELINE) qn_a32 turn;  /* servers that have come */
     qn_a32 object;      /* its number at the device, once a client has joined */
     struct line line[]; /* [clients]; then places */
 };
@@ -104,9 +104,10 @@ static void mp_leave(const struct qn_backend *b, struct qn_backend_client *c)
 
 /* ---- clients ---- */
 
-static bool is_open(uint64_t seat)
+static bool is_open(uint64_t endpoint)
 {
-    return (seat & (QN_SEAT_SERVES | QN_SEAT_STOP)) == QN_SEAT_SERVES;
+    return (endpoint & (QN_ENDPOINT_SERVES | QN_ENDPOINT_STOP)) ==
+           QN_ENDPOINT_SERVES;
 }
 
 /* The line of a client that has sent this number of requests under a
@@ -116,18 +117,18 @@ static uint64_t line_of(uint64_t generation, uint32_t sent)
     return generation << 32 | sent;
 }
 
-/* Wait until the seat is open. @return its word. */
-static uint64_t open_seat(const struct qn_backend *b,
-                          struct qn_backend_client *c)
+/* Wait until the endpoint is open. @return its word. */
+static uint64_t open_endpoint(const struct qn_backend *b,
+                              struct qn_backend_client *c)
 {
     struct head *h = head_of(b);
     for (;;) {
-        /* acquire -> mp_begin: the seat that was taken before. */
+        /* acquire -> mp_begin: the endpoint that was taken before. */
         const uint32_t turn = qn_load(&h->turn, QN_ACQUIRE);
         /* relaxed: announce looks again behind its line. */
-        const uint64_t seat = qn_load(&h->seat.word, QN_RELAXED);
-        if (is_open(seat)) {
-            return seat;
+        const uint64_t endpoint = qn_load(&h->endpoint.word, QN_RELAXED);
+        if (is_open(endpoint)) {
+            return endpoint;
         }
         c->stats.waits.parks++;
         (void)qn_park_word(&h->turn, turn, QN_TIME_NEVER);
@@ -142,19 +143,19 @@ static uint32_t announce(const struct qn_backend *b,
     struct head *h = head_of(b);
     qn_a64 *line = &h->line[c->place].sent;
     for (;;) {
-        const uint64_t seat = open_seat(b, c);
-        const uint64_t generation = qn_server_seat_generation(seat);
+        const uint64_t endpoint = open_endpoint(b, c);
+        const uint64_t generation = qn_server_endpoint_generation(endpoint);
         /* relaxed: of this client, or of one that has left its place. */
         const uint64_t was = qn_load(line, QN_RELAXED);
         const uint32_t sent =
             was >> 32 == (generation & UINT32_MAX) ? (uint32_t)was : 0;
-        /* relaxed twice: the fence orders them, line, then seat; mp_end has
+        /* relaxed twice: the fence orders them, line, then endpoint; mp_end has
          * stop, then lines. (A store of seq_cst is two fences where memory is
          * weakly ordered.) */
         qn_store(line, line_of(generation, sent + 1), QN_RELAXED);
         qn_fence(QN_SEQ_CST);
-        if (qn_load(&h->seat.word, QN_RELAXED) == seat) {
-            return qn_server_seat_where(seat);
+        if (qn_load(&h->endpoint.word, QN_RELAXED) == endpoint) {
+            return qn_server_endpoint_where(endpoint);
         }
         /* relaxed: mp_end looks until the line is settled. */
         qn_store(line, line_of(generation, sent), QN_RELAXED);
@@ -175,7 +176,7 @@ static int mp_submit(const struct qn_backend *b, struct qn_backend_client *c,
     if (qn_words_sleeps(c->port->device)) {
         /* C: see "Sleep". */
         qn_fence(QN_SEQ_CST);
-        qn_server_seat_ring(qn_server_seat_of(b), &c->stats.waits);
+        qn_server_endpoint_ring(qn_server_endpoint_of(b), &c->stats.waits);
     }
     return QN_OK;
 }
@@ -226,7 +227,7 @@ static int mp_where(const struct qn_backend *b,
     uint32_t words = words_most(b, s->port);
     const int rc = qn_sync_promise_server(s->port, &words);
     if (rc == QN_OK) {
-        qn_sync_promise_back(s->port, words); /* the seat may be taken */
+        qn_sync_promise_back(s->port, words); /* the endpoint may be taken */
         *where = s->port->address;
     }
     return rc;
@@ -238,11 +239,11 @@ static void mp_begin(const struct qn_backend *b, struct qn_delegate_server *s)
     uint32_t words = words_most(b, s->port);
     const int rc = qn_sync_promise_server(s->port, &words);
     QN_ASSERT(rc == QN_OK); /* as mp_where, which this thread has just called */
-    s->current[0] = words;
+    s->promised = words;
     for (uint32_t i = 0; i < b->o.clients; i++) {
         s->served[i] = 0;
     }
-    /* release -> open_seat. */
+    /* release -> open_endpoint. */
     qn_fetch_add(&h->turn, 1, QN_RELEASE);
     qn_unpark_word(&h->turn);
 }
@@ -270,36 +271,36 @@ static uint32_t mp_scan(const struct qn_backend *b,
     return served;
 }
 
-/* Sleep until a request has come, or until `deadline`; not at all if the seat
- * has one of the bits. */
-static void sleep_at_seat(const struct qn_backend *b,
-                          struct qn_delegate_server *s, uint64_t bits,
-                          qn_time_t deadline)
+/* Sleep until a request has come, or until `deadline`; not at all if the
+ * endpoint has one of the bits. */
+static void sleep_at_endpoint(const struct qn_backend *b,
+                              struct qn_delegate_server *s, uint64_t bits,
+                              qn_time_t deadline)
 {
-    struct qn_server_seat *seat = qn_server_seat_of(b);
+    struct qn_server_endpoint *endpoint = qn_server_endpoint_of(b);
     struct qn_device *d = s->port->device;
     if (!qn_words_sleeps(d)) {
         qn_words_wait(d, s->port->queue, deadline);
         return;
     }
     /* relaxed: the fence orders it. */
-    qn_store(&seat->asleep, 1, QN_RELAXED);
+    qn_store(&endpoint->asleep, 1, QN_RELAXED);
     /* S: see "Sleep". */
     qn_fence(QN_SEQ_CST);
     /* relaxed: as above. */
-    if ((qn_load(&seat->word, QN_RELAXED) & bits) == 0 &&
+    if ((qn_load(&endpoint->word, QN_RELAXED) & bits) == 0 &&
         qn_words_empty(d, s->port->queue)) {
         s->stats.waits.parks++;
-        (void)qn_park_word(&seat->asleep, 1, deadline);
+        (void)qn_park_word(&endpoint->asleep, 1, deadline);
     }
     /* relaxed: a ring that comes too late wakes a later sleep, which takes
      * that. */
-    qn_store(&seat->asleep, 0, QN_RELAXED);
+    qn_store(&endpoint->asleep, 0, QN_RELAXED);
 }
 
 static void mp_sleep(const struct qn_backend *b, struct qn_delegate_server *s)
 {
-    sleep_at_seat(b, s, QN_SEAT_STOP, QN_TIME_NEVER);
+    sleep_at_endpoint(b, s, QN_ENDPOINT_STOP, QN_TIME_NEVER);
 }
 
 static void mp_ring(const struct qn_backend *b)
@@ -307,7 +308,7 @@ static void mp_ring(const struct qn_backend *b)
     struct qn_wait_stats unused = {0};
     /* C: the stop, or that the server sleeps. */
     qn_fence(QN_SEQ_CST);
-    qn_server_seat_ring(qn_server_seat_of(b), &unused);
+    qn_server_endpoint_ring(qn_server_endpoint_of(b), &unused);
 }
 
 static bool is_settled(const struct qn_backend *b,
@@ -322,18 +323,18 @@ static bool is_settled(const struct qn_backend *b,
 static void mp_end(const struct qn_backend *b, struct qn_delegate_server *s)
 {
     /* seq_cst: then the lines. Its own, so that it is in front of them. */
-    qn_fetch_or(&head_of(b)->seat.word, QN_SEAT_STOP, QN_SEQ_CST);
+    qn_fetch_or(&head_of(b)->endpoint.word, QN_ENDPOINT_STOP, QN_SEQ_CST);
     for (uint32_t i = 0; i < b->o.clients; i++) {
         while (!is_settled(b, s, i) && !QN_SYNC_MUTANT(FORGET_LATE)) {
             const uint32_t served = mp_scan(b, s);
             s->stats.served += served;
             if (served == 0) {
-                sleep_at_seat(b, s, 0, qn_clock_now() + LEAVE_NS);
+                sleep_at_endpoint(b, s, 0, qn_clock_now() + LEAVE_NS);
             }
         }
     }
-    qn_sync_promise_back(s->port, (uint32_t)s->current[0]);
-    s->current[0] = 0;
+    qn_sync_promise_back(s->port, s->promised);
+    s->promised = 0;
 }
 
 static const struct qn_server_type mp_server = {

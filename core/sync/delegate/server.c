@@ -1,19 +1,19 @@
 /*
  * Serve, poll and stop, for every backend with a server.
  *
- * The seat is taken by compare-and-swap from "none serves" and given back by a
- * release store of the server, so what one server has written, data and its
- * own records, is visible to the next one. A stop is a bit that the server
+ * The endpoint is taken by compare-and-swap from "none serves" and given back
+ * by a release store of the server, so what one server has written, data and
+ * its own records, is visible to the next one. A stop is a bit that the server
  * reads once per scan.
  *
- * A stop that comes while the server gives its seat back is overwritten: it was
- * asked of a server that leaves anyway.
+ * A stop that comes while the server gives its endpoint back is overwritten: it
+ * was asked of a server that leaves anyway.
  */
 #include "core/sync/delegate/server.h"
 
 #include "core/base/mark.h"
 #include "core/sync/delegate/backend.h"
-#include "core/sync/delegate/seat_internal.h"
+#include "core/sync/delegate/endpoint_internal.h"
 #include "core/sync/delegate/server_mutant.h"
 
 /* How long an idle server looks before it sleeps: the clients of a busy object
@@ -30,9 +30,10 @@ static void hold_client(const struct qn_delegate_server *s, bool held)
     }
 }
 
-static int take_seat(const struct qn_backend *b, struct qn_delegate_server *s)
+static int take_endpoint(const struct qn_backend *b,
+                         struct qn_delegate_server *s)
 {
-    struct qn_server_seat *seat = qn_server_seat_of(b);
+    struct qn_server_endpoint *endpoint = qn_server_endpoint_of(b);
     const struct qn_server_type *t = b->type->server;
     uint32_t where;
     if (s->client != NULL && s->client->inside) {
@@ -43,18 +44,18 @@ static int take_seat(const struct qn_backend *b, struct qn_delegate_server *s)
         return rc;
     }
     /* relaxed: the compare-and-swap has the order. */
-    uint64_t now = qn_load(&seat->word, QN_RELAXED);
+    uint64_t now = qn_load(&endpoint->word, QN_RELAXED);
     uint64_t mine;
     do {
-        if ((now & QN_SEAT_SERVES) != 0 && !QN_SERVER_MUTANT(TWO_SERVERS)) {
+        if ((now & QN_ENDPOINT_SERVES) != 0 && !QN_SERVER_MUTANT(TWO_SERVERS)) {
             return QN_EBUSY;
         }
-        mine = (qn_server_seat_generation(now) + 1) << 24 |
-               (uint64_t)where << 8 | QN_SEAT_SERVES;
-        /* acquire -> leave_seat: data and records of the former server. */
-    } while (!qn_cas(&seat->word, &now, mine, QN_ACQUIRE));
+        mine = (qn_server_endpoint_generation(now) + 1) << 24 |
+               (uint64_t)where << 8 | QN_ENDPOINT_SERVES;
+        /* acquire -> leave_endpoint: data and records of the former server. */
+    } while (!qn_cas(&endpoint->word, &now, mine, QN_ACQUIRE));
     /* Not before: a server that is refused has no generation. */
-    s->generation = qn_server_seat_generation(mine);
+    s->generation = qn_server_endpoint_generation(mine);
     s->serves = b->memory;
     hold_client(s, true);
     if (t->begin != NULL) {
@@ -63,23 +64,25 @@ static int take_seat(const struct qn_backend *b, struct qn_delegate_server *s)
     return QN_OK;
 }
 
-static void leave_seat(const struct qn_backend *b, struct qn_delegate_server *s)
+static void leave_endpoint(const struct qn_backend *b,
+                           struct qn_delegate_server *s)
 {
-    struct qn_server_seat *seat = qn_server_seat_of(b);
+    struct qn_server_endpoint *endpoint = qn_server_endpoint_of(b);
     b->type->server->end(b, s);
     hold_client(s, false);
     /* relaxed: only a stop changes the word of a server that serves. */
-    const uint64_t name = qn_server_seat_name(qn_load(&seat->word, QN_RELAXED));
+    const uint64_t name =
+        qn_server_endpoint_name(qn_load(&endpoint->word, QN_RELAXED));
     s->generation = 0;
-    /* release -> take_seat. */
-    qn_store(&seat->word, name, QN_RELEASE);
+    /* release -> take_endpoint. */
+    qn_store(&endpoint->word, name, QN_RELEASE);
 }
 
 static bool is_stopped(const struct qn_backend *b)
 {
     /* relaxed: `stop` publishes nothing. */
-    return (qn_load(&qn_server_seat_of(b)->word, QN_RELAXED) & QN_SEAT_STOP) !=
-           0;
+    return (qn_load(&qn_server_endpoint_of(b)->word, QN_RELAXED) &
+            QN_ENDPOINT_STOP) != 0;
 }
 
 int qn_delegate_poll(const struct qn_delegate *d, struct qn_delegate_server *s)
@@ -89,7 +92,7 @@ int qn_delegate_poll(const struct qn_delegate *d, struct qn_delegate_server *s)
         return QN_ENOSYS;
     }
     if (s->generation == 0) {
-        const int rc = take_seat(b, s);
+        const int rc = take_endpoint(b, s);
         if (rc != QN_OK) {
             return rc;
         }
@@ -98,7 +101,7 @@ int qn_delegate_poll(const struct qn_delegate *d, struct qn_delegate_server *s)
         return QN_EINVAL;
     }
     if (is_stopped(b)) {
-        leave_seat(b, s);
+        leave_endpoint(b, s);
         return QN_EGONE;
     }
     const uint32_t served = b->type->server->scan(b, s);
@@ -141,15 +144,16 @@ int qn_delegate_stop(const struct qn_delegate *d)
     if (b->type->server == NULL) {
         return QN_ENOSYS;
     }
-    struct qn_server_seat *seat = qn_server_seat_of(b);
-    uint64_t now = qn_load(&seat->word, QN_RELAXED);
+    struct qn_server_endpoint *endpoint = qn_server_endpoint_of(b);
+    uint64_t now = qn_load(&endpoint->word, QN_RELAXED);
     do {
-        if ((now & QN_SEAT_SERVES) == 0) {
+        if ((now & QN_ENDPOINT_SERVES) == 0) {
             return QN_ENOENT;
         }
         /* acquire: the weakest there is. Nothing is published; `ring` has the
          * fence that a server which goes to sleep needs. */
-    } while (!qn_cas(&seat->word, &now, now | QN_SEAT_STOP, QN_ACQUIRE));
+    } while (
+        !qn_cas(&endpoint->word, &now, now | QN_ENDPOINT_STOP, QN_ACQUIRE));
     b->type->server->ring(b);
     return QN_OK;
 }

@@ -13,12 +13,12 @@
  * coherent memory, mp_server from messages of words. Their clients call as all
  * clients do; while none serves they wait.
  *
- * *One at a time.* A server has the object's seat, which has a generation: each
- * server that takes it begins the next one. A second server is refused. `stop`
- * asks the one that serves to leave, which it does between two operations; then
- * another thread may serve, in another domain or at another core: the server
- * moves. Requests on their way meanwhile are answered, by the old server or by
- * the new one.
+ * *One at a time.* A server has the object's endpoint, which has a generation:
+ * each server that takes it begins the next one. A second server is refused.
+ * `stop` asks the one that serves to leave, which it does between two
+ * operations; then another thread may serve, in another domain or at another
+ * core: the server moves. Requests on their way meanwhile are answered, by the
+ * old server or by the new one.
  *
  * *Submit and collect.* A client may have QN_SERVER_OPEN requests on their way.
  * Their results come in the order of submission. Backends without a server
@@ -112,17 +112,18 @@ struct qn_delegate_server {
                                           NULL. Kept while it serves */
     struct qn_server_stats stats;
     /* Private. */
-    uint64_t generation; /* of its seat; 0: it does not serve */
+    uint64_t generation; /* of its endpoint; 0: it does not serve */
     const void *serves;  /* the object's memory, while it serves */
     uint64_t current[QN_SERVER_PLACES / 64]; /* bits: the client sends under
                                                 `generation` */
     uint32_t served[QN_SERVER_PLACES];       /* requests of each client */
     struct qn_server_scans scans;
+    uint32_t promised; /* mp_server: words, at its port */
 };
 
 /** A client's part of a server's backend. Private. */
 struct qn_server_client {
-    uint64_t seat;            /* under which it sends */
+    uint64_t endpoint;        /* under which it sends */
     uint32_t sent, collected; /* requests, counted freely */
     uint32_t origin;          /* the request that is entry 0 */
     uint32_t toggles;         /* bit i: of the last request in entry i */
@@ -146,8 +147,8 @@ int qn_delegate_serve(const struct qn_delegate *d,
 
 /**
  * Run what has been asked for, once, without waiting: for threads that serve
- * several objects, or have more to do. The first call takes the seat. Clients
- * that sleep are woken; this thread must come back by itself.
+ * several objects, or have more to do. The first call takes the endpoint.
+ * Clients that sleep are woken; this thread must come back by itself.
  *
  * @return operations run, or 0; QN_EGONE: it was stopped, and serves no more;
  *         errors of qn_delegate_serve.

@@ -3,12 +3,12 @@
  * the order that a prefetcher follows.
  *
  * *A late request.* A client sends to the copy of the domain that it has read
- * in the seat, and may do so long after the server has moved. So its line in
- * `sends` tells under which seat it sends; it changes that only while it has no
- * request on its way, and before the first request under the new one. The
- * server looks at the copy that the line tells, until it tells the server's own
- * generation: from then on the client will not go back. A client that does not
- * call costs the server a look at a line that does not change.
+ * in the endpoint, and may do so long after the server has moved. So its line
+ * in `sends` tells under which endpoint it sends; it changes that only while it
+ * has no request on its way, and before the first request under the new one.
+ * The server looks at the copy that the line tells, until it tells the server's
+ * own generation: from then on the client will not go back. A client that does
+ * not call costs the server a look at a line that does not change.
  *
  * *Sleep.* Neither side pays a fence for a sleeper that is not there:
  *
@@ -28,7 +28,7 @@
  *
  * *The last fence.* A streaming store arrives at any time. So the server sends
  * its last ones home by the same fence before it sleeps, and before it gives
- * the seat back: else it would look for parked clients before their replies
+ * the endpoint back: else it would look for parked clients before their replies
  * are there, and none would wake them.
  */
 #include "core/base/assert.h"
@@ -71,16 +71,16 @@ static uint32_t domain_of(const struct scan *k, uint32_t place)
     if ((*word & bit) != 0) {
         return k->s->domain;
     }
-    /* acquire -> follow_seat (shm_server.c): the request word in the new copy
-     * is valid. */
-    const uint64_t seat =
+    /* acquire -> follow_endpoint (shm_server.c): the request word in the new
+     * copy is valid. */
+    const uint64_t endpoint =
         qn_load(&qn_shm_sends(k->b, &k->layout)[place], QN_ACQUIRE);
-    if (qn_server_seat_generation(seat) == k->s->generation ||
+    if (qn_server_endpoint_generation(endpoint) == k->s->generation ||
         QN_SERVER_MUTANT(FORGET_LATE)) {
         *word |= bit;
         return k->s->domain;
     }
-    const uint32_t where = qn_server_seat_where(seat);
+    const uint32_t where = qn_server_endpoint_where(endpoint);
     return where < k->b->o.domains ? where : k->s->domain;
 }
 
@@ -189,7 +189,7 @@ void qn_shm_begin(const struct qn_backend *b, struct qn_delegate_server *s)
         s->current[i] = all;
     }
     for (uint32_t i = 0; i < b->o.clients; i++) {
-        /* relaxed: the seat has ordered what a former server has stored. */
+        /* relaxed: the endpoint has ordered what a former server has stored. */
         s->served[i] = qn_load(&served[i], QN_RELAXED);
     }
     s->scans = (struct qn_server_scans){0};
@@ -206,20 +206,21 @@ static void last_fence(void)
 
 void qn_shm_sleep(const struct qn_backend *b, struct qn_delegate_server *s)
 {
-    struct qn_server_seat *seat = qn_server_seat_of(b);
+    struct qn_server_endpoint *endpoint = qn_server_endpoint_of(b);
     /* relaxed: the fence, S, orders it. */
-    qn_store(&seat->asleep, 1, QN_RELAXED);
+    qn_store(&endpoint->asleep, 1, QN_RELAXED);
     last_fence();
-    const bool stopped = (qn_load(&seat->word, QN_RELAXED) & QN_SEAT_STOP) != 0;
+    const bool stopped =
+        (qn_load(&endpoint->word, QN_RELAXED) & QN_ENDPOINT_STOP) != 0;
     const uint32_t found = qn_shm_scan(b, s);
     if (found == 0 && !stopped) {
         s->stats.waits.parks++;
-        (void)qn_park_word(&seat->asleep, 1, QN_TIME_NEVER);
+        (void)qn_park_word(&endpoint->asleep, 1, QN_TIME_NEVER);
     }
     s->stats.served += found;
     /* relaxed: a ring that comes too late wakes a later sleep, which takes
      * that. */
-    qn_store(&seat->asleep, 0, QN_RELAXED);
+    qn_store(&endpoint->asleep, 0, QN_RELAXED);
 }
 
 void qn_shm_end(const struct qn_backend *b, struct qn_delegate_server *s)
@@ -227,7 +228,7 @@ void qn_shm_end(const struct qn_backend *b, struct qn_delegate_server *s)
     struct scan k = scan_of(b, s);
     qn_a32 *served = qn_shm_served(b, &k.layout);
     for (uint32_t i = 0; i < b->o.clients; i++) {
-        /* relaxed: the seat's release publishes them. */
+        /* relaxed: the endpoint's release publishes them. */
         qn_store(&served[i], s->served[i], QN_RELAXED);
     }
     last_fence();
@@ -246,5 +247,5 @@ void qn_shm_end(const struct qn_backend *b, struct qn_delegate_server *s)
 void qn_shm_ring(const struct qn_backend *b, struct qn_wait_stats *w)
 {
     /* The caller's fence is C. */
-    qn_server_seat_ring(qn_server_seat_of(b), w);
+    qn_server_endpoint_ring(qn_server_endpoint_of(b), w);
 }

@@ -71,7 +71,7 @@ static struct qn_shm_lines lines_of(const struct qn_backend *b,
                                     const struct qn_backend_client *c)
 {
     const struct qn_shm_layout l = qn_shm_layout_of(&b->o);
-    return qn_shm_lines_of(b, &l, qn_server_seat_where(c->server.seat),
+    return qn_shm_lines_of(b, &l, qn_server_endpoint_where(c->server.endpoint),
                            c->place);
 }
 
@@ -117,7 +117,7 @@ static int shm_join(const struct qn_backend *b, struct qn_backend_client *c,
     }
     struct qn_server_client *s = &c->server;
     /* relaxed: join has acquired what the former client of the place wrote. */
-    s->seat = qn_load(&qn_shm_sends(b, &l)[c->place], QN_RELAXED);
+    s->endpoint = qn_load(&qn_shm_sends(b, &l)[c->place], QN_RELAXED);
     const struct qn_shm_lines lines = lines_of(b, c);
     s->sent = s->collected =
         (uint32_t)(qn_load(&lines.slot->request, QN_RELAXED) >> 32);
@@ -136,19 +136,19 @@ static void shm_leave(const struct qn_backend *b, struct qn_backend_client *c)
 
 /* ---- requests ---- */
 
-/* Nothing is on its way: from now on send to where the seat says. */
-static void follow_seat(const struct qn_backend *b, struct qn_backend_client *c,
-                        uint64_t seat)
+/* Nothing is on its way: from now on send to where the endpoint says. */
+static void follow_endpoint(const struct qn_backend *b,
+                            struct qn_backend_client *c, uint64_t endpoint)
 {
     const struct qn_shm_layout l = qn_shm_layout_of(&b->o);
     const uint32_t sent = c->server.sent;
-    c->server.seat = seat;
+    c->server.endpoint = endpoint;
     const struct qn_shm_lines lines = lines_of(b, c);
     read_slot(&c->server, &lines);
     /* relaxed: the next store publishes it. */
     qn_store(&lines.slot->request, (uint64_t)sent << 32 | sent, QN_RELAXED);
     /* release -> domain_of (shm_scan.c). */
-    qn_store(&qn_shm_sends(b, &l)[c->place], seat, QN_RELEASE);
+    qn_store(&qn_shm_sends(b, &l)[c->place], endpoint, QN_RELEASE);
 }
 
 /* @return its entry. */
@@ -160,11 +160,12 @@ static uint32_t submit_entry(const struct qn_backend *b,
     QN_DASSERT(op < QN_DELEGATE_OPS);
     const uint32_t number = s->sent + 1;
     if (s->sent == s->collected) {
-        /* relaxed: an old value is a seat under which a server looks, too. */
-        const uint64_t seat = qn_server_seat_name(
-            qn_load(&qn_server_seat_of(b)->word, QN_RELAXED));
-        if (seat != s->seat) {
-            follow_seat(b, c, seat);
+        /* relaxed: an old value is an endpoint under which a server looks, too.
+         */
+        const uint64_t endpoint = qn_server_endpoint_name(
+            qn_load(&qn_server_endpoint_of(b)->word, QN_RELAXED));
+        if (endpoint != s->endpoint) {
+            follow_endpoint(b, c, endpoint);
         }
         s->origin = number;
     }

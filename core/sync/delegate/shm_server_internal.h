@@ -5,15 +5,14 @@
  * The memory of shm_server, for its clients (shm_server.c) and its server
  * (shm_scan.c).
  *
- *     head     seat; places in use
+ *     head     endpoint; places in use
  *     places   clients.h
- *     sends    per client: the seat's name under which it sends; the client's
- *     served   per client: requests that were run; a server has its own count
- *              and stores it here when it leaves
- *     copies   one per domain, to be homed there:
- *                slots     per client one line, `stride` lines apart
- *                grouped   per client one word: replies with group_replies
- *                more      per client three lines: entries 1 to 7
+ *     sends    per client: the endpoint's name under which it sends; the
+ * client's served   per client: requests that were run; a server has its own
+ * count and stores it here when it leaves copies   one per domain, to be homed
+ * there: slots     per client one line, `stride` lines apart grouped   per
+ * client one word: replies with group_replies more      per client three lines:
+ * entries 1 to 7
  *
  * A client has eight entries, of which it uses the first as long as it has no
  * other request on its way: a call touches one line. The request word counts
@@ -33,7 +32,7 @@
 #include <assert.h>
 
 #include "core/sync/clients.h"
-#include "core/sync/delegate/seat_internal.h"
+#include "core/sync/delegate/endpoint_internal.h"
 
 #define QN_SHM_PAGE 4096u /* copies of more than one domain begin at one */
 
@@ -58,7 +57,7 @@ static_assert(sizeof(struct qn_shm_slot) == QN_CACHELINE, "one line");
 static_assert(sizeof(struct qn_shm_more) == 3 * QN_CACHELINE, "three");
 
 struct qn_shm_head {
-    struct qn_server_seat seat;          /* first: qn_server_seat_of */
+    struct qn_server_endpoint endpoint;  /* first: qn_server_endpoint_of */
     alignas(QN_CACHELINE) qn_a64 places; /* of clients that have ever joined: up
                                             to the largest and 1 more */
     qn_a32 scan_ns; /* what a busy server's scans take; the server's, which

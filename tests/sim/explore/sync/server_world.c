@@ -28,7 +28,7 @@ uint64_t server_add(void *ctx, uint32_t op, uint64_t arg)
 {
     (void)ctx;
     (void)op;
-    /* relaxed: of one server after the other, which the seat orders. */
+    /* relaxed: of one server after the other, which the endpoint orders. */
     const uint64_t now = qn_load(&counter, QN_RELAXED) + arg;
     qn_store(&counter, now, QN_RELAXED);
     return now;

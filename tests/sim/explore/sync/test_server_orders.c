@@ -1,5 +1,5 @@
 /*
- * Each memory order of shm_server and of the seat, one at a time weaker.
+ * Each memory order of shm_server and of the endpoint, one at a time weaker.
  */
 #include "tests/sim/explore/orders.h"
 #include "tests/sim/explore/sync/server_world.h"
@@ -31,7 +31,7 @@ static const char *const files[] = {"core/sync/delegate/server.c",
                                     "core/sync/delegate/shm_", NULL};
 
 static const struct unfound unfound[] = {
-    {"leave_seat store 1", 1,
+    {"leave_endpoint store 1", 1,
      "the last fence in front of it is one of it, too"},
     {"qn_delegate_stop cas 1", 1,
      "a stop publishes nothing; the weakest "

@@ -10,7 +10,7 @@
  *     n     acquire lock 0, and lock 1 inside of it
  *     c d   delegate to object 0 (1): count
  *     s S   serve object 0 until it was stopped; S: once another has left
- *     p     poll as the server of object 0: take its seat, serve, or leave
+ *     p     poll as the server of object 0: take its endpoint, serve, or leave
  *     l     say that it has left, as a server, or another that X waits for
  *     y     let the others run
  *     x X   stop its server, once there is one; X: once another has left

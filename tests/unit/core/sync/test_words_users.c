@@ -428,7 +428,7 @@ static void serve_or_ask(struct worker *me)
     /* release -> serve_in_turn. */
     const uint32_t last = me->w->threads - SERVERS - 1;
     if (qn_fetch_add(&me->w->ended, 1, QN_ACQ_REL) == last) {
-        /* One may take the seat just behind a stop. */
+        /* One may take the endpoint just behind a stop. */
         while (qn_load(&me->w->servers_ended, QN_ACQUIRE) < SERVERS) {
             (void)qn_delegate_stop(&me->w->d);
             sched_yield();

@@ -145,7 +145,7 @@ Test(server, entries_are_used_again_while_others_are_on_their_way)
     pair_free(&p);
 }
 
-/* Without its seat it would be a second executor there. */
+/* Without its endpoint it would be a second executor there. */
 Test(server, of_one_object_is_refused_at_another)
 {
     struct world w[2];
