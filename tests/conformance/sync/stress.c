@@ -142,6 +142,7 @@ static struct drawn draw(const struct stress_plan *p)
         .group_replies = ONE_OF(&seed, 0, 1),
         .only_server_uses_data = ONE_OF(&seed, 0, 1)};
     d.o.lock = draw_lock(&seed);
+    d.o.lock = p->lock != NULL ? qn_lock_find(p->lock) : d.o.lock;
     d.o.only_operations_use_data = p->own_cores && ONE_OF(&seed, 0, 1);
     return d;
 }

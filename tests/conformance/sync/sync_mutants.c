@@ -121,10 +121,12 @@ static bool found(const struct mutant *m, uint32_t seeds, uint32_t *runs)
                 }
                 ++*runs;
                 const bool nested = type == &stress_nested;
+                const bool words = m->sync == QN_SYNC_MUTANT_NO_OBJECT;
                 if (convicted(&(struct stress_plan){
                         .subject = {type, name},
                         .seed = k + 1000 * i,
                         .operations = nested ? NESTED : OPERATIONS,
+                        .lock = words ? "hyblock" : NULL,
                         .hang_s = HANG_S})) {
                     return true;
                 }
