@@ -1,8 +1,10 @@
 /*
  * Queues and stacks with more threads than cores: threads that come and go,
- * and stall at any moment, since a signal's handler yields there. Each value is
- * taken once; a thread finds the values of each other one in their order; and
- * nothing is lost of the memory.
+ * and stall at any moment, since a signal's handler yields there. They signal
+ * each other, so a run has a fixed number of stalls: beside a busy process each
+ * yield costs a slice of the scheduler. Each value is taken once; a thread
+ * finds the values of each other one in their order; and nothing is lost of the
+ * memory.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -10,14 +12,15 @@
 #include <stdlib.h>
 
 #include "core/base/err.h"
-#include "core/wait/park.h"
 #include "tests/support/test.h"
 #include "tests/unit/core/sync/object/collection_kinds.h"
 
-#define THREADS 16u
-#define ROUNDS  6u  /* a thread leaves and joins again so often */
-#define PUTS    60u /* of a thread in a round; values it tries to put */
-#define VALUES  (ROUNDS * PUTS)
+#define THREADS   16u
+#define ROUNDS    6u   /* a thread leaves and joins again so often */
+#define PUTS      120u /* of a thread in a round; values it tries to put */
+#define PUTS_LOCK 20u  /* under a lock, which most threads sleep to get */
+#define VALUES    (ROUNDS * PUTS)
+#define GAP       10u /* values from one signal of a thread to its next */
 
 /* A value is its thread's number and its own, of 16 bits. */
 struct world {
@@ -25,8 +28,7 @@ struct world {
     pthread_t thread[THREADS];
     qn_a32 taken[THREADS][VALUES]; /* how often */
     qn_a32 put[THREADS][VALUES];
-    qn_a32 steps[THREADS]; /* of each, so far */
-    qn_a32 left;           /* threads that are not done */
+    pthread_barrier_t gate; /* all exist; and none is signalled any more */
 };
 
 struct worker {
@@ -42,13 +44,11 @@ static uint32_t draw(struct worker *k, uint32_t bound)
     return (uint32_t)(k->random >> 33) % bound;
 }
 
-/* A stall: all others that share the core run first. */
+/* A stall: others that share the core run first. */
 static void stall(int number)
 {
     (void)number;
-    for (int i = 0; i < 20; i++) {
-        sched_yield();
-    }
+    sched_yield();
 }
 
 static void take_one(struct worker *k, struct qn_collection_client *c)
@@ -75,13 +75,17 @@ static void *work(void *arg)
 {
     struct worker *k = arg;
     struct world *w = k->w;
+    uint32_t puts = w->t.kind.lock == NULL ? PUTS : PUTS_LOCK;
+    pthread_barrier_wait(&w->gate);
     for (uint32_t round = 0; round < ROUNDS; round++) {
         struct qn_collection_client c;
         const struct qn_collection_join_opts o = {.domain = k->me & 1};
         cr_assert_eq(qn_collection_join(&w->t.q, &c, &o), QN_OK);
-        for (uint32_t i = 0; i < PUTS; i++) {
-            uint32_t number = round * PUTS + i;
-            qn_fetch_add(&w->steps[k->me], 1, QN_SEQ_CST);
+        for (uint32_t i = 0; i < puts; i++) {
+            uint32_t number = round * puts + i;
+            if (number % GAP == GAP - 1) {
+                pthread_kill(w->thread[draw(k, THREADS)], SIGUSR1);
+            }
             if (qn_collection_put(&c, (uint64_t)k->me << 16 | number) ==
                 QN_OK) {
                 qn_store(&w->put[k->me][number], 1, QN_SEQ_CST);
@@ -92,24 +96,8 @@ static void *work(void *arg)
         }
         qn_collection_leave(&c);
     }
-    qn_fetch_add(&w->left, (uint32_t)-1, QN_SEQ_CST);
+    pthread_barrier_wait(&w->gate);
     return NULL;
-}
-
-/* One thread after the other stalls, until all have ended; each makes a step
- * between two stalls, or else the last one would never come to an end. */
-static void disturb(struct world *w)
-{
-    uint32_t seen[THREADS] = {0};
-    for (uint32_t i = 0; qn_load(&w->left, QN_SEQ_CST) != 0;
-         i = (i + 1) % THREADS) {
-        uint32_t steps = qn_load(&w->steps[i], QN_SEQ_CST);
-        if (steps != seen[i]) {
-            seen[i] = steps;
-            pthread_kill(w->thread[i], SIGUSR1);
-        }
-        qn_park_yield();
-    }
 }
 
 static uint32_t room(struct qn_collection_client *c)
@@ -157,7 +145,7 @@ static void run(const struct collection_kind *kind)
     struct worker worker[THREADS];
     cr_assert_neq(w, NULL);
     collection_make(&w->t, kind, THREADS);
-    qn_store(&w->left, THREADS, QN_SEQ_CST);
+    cr_assert_eq(pthread_barrier_init(&w->gate, NULL, THREADS + 1), 0);
     for (uint32_t i = 0; i < THREADS; i++) {
         worker[i] = (struct worker){.w = w, .me = i, .random = i + 1};
         for (uint32_t k = 0; k < THREADS; k++) {
@@ -165,10 +153,12 @@ static void run(const struct collection_kind *kind)
         }
         cr_assert_eq(pthread_create(&w->thread[i], NULL, work, &worker[i]), 0);
     }
-    disturb(w);
+    pthread_barrier_wait(&w->gate);
+    pthread_barrier_wait(&w->gate);
     for (uint32_t i = 0; i < THREADS; i++) {
         cr_assert_eq(pthread_join(w->thread[i], NULL), 0);
     }
+    cr_assert_eq(pthread_barrier_destroy(&w->gate), 0);
     settle(w);
     collection_free(&w->t);
     free(w);
