@@ -49,7 +49,7 @@ struct qn_mempool {
     size_t kept;                              /* bytes in them */
     size_t exact_from;            /* bytes of a block, its head included */
     const struct qn_alloc *under; /* where blocks come from; kept */
-    uint64_t *unmet;              /* requests it had no memory for; NULL */
+    uint64_t *unmet; /* counts requests without memory; NULL: none does */
 };
 
 /** An empty pool. It must not move while it is used.

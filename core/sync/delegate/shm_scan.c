@@ -193,6 +193,7 @@ void qn_shm_begin(const struct qn_backend *b, struct qn_delegate_server *s)
         s->served[i] = qn_load(&served[i], QN_RELAXED);
     }
     s->scans = (struct qn_server_scans){0};
+    /* relaxed: a figure. */
     qn_store(&qn_shm_head_of(b)->scan_ns, 0, QN_RELAXED);
 }
 

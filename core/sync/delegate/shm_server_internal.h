@@ -7,12 +7,13 @@
  *
  *     head     endpoint; places in use
  *     places   clients.h
- *     sends    per client: the endpoint's name under which it sends; the
- * client's served   per client: requests that were run; a server has its own
- * count and stores it here when it leaves copies   one per domain, to be homed
- * there: slots     per client one line, `stride` lines apart grouped   per
- * client one word: replies with group_replies more      per client three lines:
- * entries 1 to 7
+ *     sends    per client: the name of the endpoint under which it sends
+ *     served   per client: requests that were run; a server has its own count
+ *              and stores it here when it leaves
+ *     copies   one per domain, to be homed there:
+ *                slots     per client one line, `stride` lines apart
+ *                grouped   per client one word: replies with group_replies
+ *                more      per client three lines: entries 1 to 7
  *
  * A client has eight entries, of which it uses the first as long as it has no
  * other request on its way: a call touches one line. The request word counts

@@ -35,7 +35,7 @@ static struct load {
 
 #define LEAVE_NS 60000u /* the last operation of a client ends later, */
 #define ALONE_NS 70000u /* until then */
-#define SOON     40u    /* operations of who is left */
+#define SOON     40u    /* first operations of the client that is left */
 
 static struct {
     struct qn_delegate d;
@@ -200,7 +200,7 @@ Test(server_pause, the_adaptive_one_comes_close_to_the_best, .timeout = 100)
     qn_machine_destroy(machine);
 }
 
-Test(server_pause, who_is_left_alone_waits_for_no_one, .timeout = 100)
+Test(server_pause, a_client_that_is_left_alone_waits_for_none, .timeout = 100)
 {
     open_machine();
     load = (struct load){.clients = 40, .seed = 1, .leave = 39};
