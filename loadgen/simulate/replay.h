@@ -15,7 +15,9 @@ struct qn_replay_opts {
     bool every;              /* every group size, not only powers of two */
     bool longer;             /* also plans of about one second */
     const char *plot;        /* a picture, of scc; NULL: none */
-    const char *only;        /* rings: machines with this in their name */
+    const char *only;        /* rings: machines with this in their name; locks:
+                                rows of this figure */
+    bool check_seeds;        /* locks: with other seeds, too */
     uint64_t seed;           /* locks */
     double jitter;           /* locks: of each price, 0 to 1 */
     FILE *to;

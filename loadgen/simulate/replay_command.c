@@ -1,6 +1,7 @@
 /*
  * `quoin sim replay GROUP`: the table of groups, and the form of a row.
  */
+#include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include "loadgen/base/options.h"
 #include "loadgen/base/output_path.h"
 #include "loadgen/simulate/command.h"
+#include "loadgen/simulate/locks/locks_check.h"
 #include "loadgen/simulate/locks/locks_replay.h"
 #include "loadgen/simulate/replay.h"
 #include "loadgen/simulate/scc/scc_figures.h"
@@ -73,9 +75,13 @@ static int replay_scc(const struct qn_replay_opts *o, uint32_t *missed)
 
 /* ---- L1 to L10 ---- */
 
-static void locks_row(void *ctx, const struct qn_locks_row *r)
+struct locks_rows {
+    const struct qn_replay_opts *o;
+    uint32_t rows, missed, differ;
+};
+
+static struct qn_replay_row row_of(const struct qn_locks_row *r)
 {
-    const struct rows *s = ctx;
     struct qn_replay_row row = {.id = r->id,
                                 .published = r->published,
                                 .why = r->why,
@@ -83,16 +89,66 @@ static void locks_row(void *ctx, const struct qn_locks_row *r)
                                 .most = r->most,
                                 .got = r->got};
     memcpy(row.what, r->what, sizeof row.what);
-    *s->missed += !qn_replay_row_print(&row, s->o->to);
+    return row;
+}
+
+static void locks_row(void *ctx, const struct qn_locks_row *r)
+{
+    struct locks_rows *s = ctx;
+    const struct qn_replay_row row = row_of(r);
+    s->rows++;
+    s->missed += !qn_replay_row_print(&row, s->o->to);
+}
+
+static void locks_differ(void *ctx, const struct qn_locks_row *r, uint64_t seed,
+                         double jitter)
+{
+    struct locks_rows *s = ctx;
+    const struct qn_replay_row row = row_of(r);
+    s->differ++;
+    fprintf(s->o->to, "with --seed %" PRIu64 " --jitter %g:\n", seed, jitter);
+    (void)qn_replay_row_print(&row, s->o->to);
+}
+
+/* The exit status says whether verdicts differ, not whether rows hold. */
+static int check_locks(struct locks_rows *s,
+                       const struct qn_locks_replay_opts *l, uint32_t *missed)
+{
+    struct qn_parse_error e = {{0}};
+    struct qn_locks_check c = {
+        .each = locks_row, .differs = locks_differ, .ctx = s};
+    const int rc = qn_locks_check(&c, l, &e);
+    *missed = s->differ;
+    if (rc == QN_OK) {
+        fprintf(s->o->to,
+                "%u rows, %u of which do not hold; in %u runs %u verdicts "
+                "differ\n",
+                c.rows, c.missed, c.runs, s->differ);
+    }
+    return failure(rc, &e);
 }
 
 static int replay_locks(const struct qn_replay_opts *o, uint32_t *missed)
 {
-    struct rows s = {o, missed};
+    struct locks_rows s = {.o = o};
     struct qn_parse_error e = {{0}};
-    const struct qn_locks_replay_opts l = {
-        .machines = o->machines[0], .seed = o->seed, .jitter = o->jitter};
-    return failure(qn_locks_replay(&l, locks_row, &s, &e), &e);
+    const struct qn_locks_replay_opts l = {.machines = o->machines[0],
+                                           .seed = o->seed,
+                                           .jitter = o->jitter,
+                                           .only = o->only};
+    if (o->check_seeds) {
+        return check_locks(&s, &l, missed);
+    }
+    const int status = failure(qn_locks_replay(&l, locks_row, &s, &e), &e);
+    *missed = s.missed;
+    if (status == 0 && s.rows == 0) {
+        fprintf(stderr,
+                "quoin sim replay: --only %s names no row; choose one of L1 to "
+                "L10\n",
+                o->only);
+        return 2;
+    }
+    return status;
 }
 
 /* ---- S1 and S3 ---- */
@@ -121,7 +177,7 @@ static const struct group {
      qn_replay_rings, false, true},
     {"locks",
      "locks and delegation on a TILE-Gx, a Xeon and an Opteron, as measured",
-     replay_locks, false, false},
+     replay_locks, false, true},
     {"scc",
      "broadcasts over message buffers of a simulated SCC, as on the hardware",
      replay_scc, true, false},
@@ -159,7 +215,12 @@ static const struct qn_option table[] = {
               "locks: each price is up to this part more, 0 to 1 (0)"),
     QN_OPTION("only", "NAME", qn_option_string,
               offsetof(struct qn_replay_opts, only),
-              "rings: machines with NAME in their name: Gx, Xeon or Phi"),
+              "rings: machines with NAME in their name: Gx, Xeon or Phi; "
+              "locks: rows of one figure: L1 to L10"),
+    QN_OPTION("check-seeds", NULL, qn_option_flag,
+              offsetof(struct qn_replay_opts, check_seeds),
+              "locks: also with two more seeds, and with each of the three and "
+              "5 % of jitter: is each verdict the same?"),
 };
 
 bool qn_replay_row_print(const struct qn_replay_row *r, FILE *to)
@@ -226,11 +287,20 @@ static bool plot_possible(const struct group *g, const struct qn_replay_opts *o)
 
 static bool pick_possible(const struct group *g, const struct qn_replay_opts *o)
 {
+    if (o->check_seeds && g->run != replay_locks) {
+        fprintf(
+            stderr,
+            "quoin sim replay: %s has no seeds; leave --check-seeds out, or "
+            "replay locks\n",
+            g->id);
+        return false;
+    }
     if (o->only != NULL && !g->picks) {
-        fprintf(stderr,
-                "quoin sim replay: %s runs all of its machines; leave --only "
-                "out, or replay rings\n",
-                g->id);
+        fprintf(
+            stderr,
+            "quoin sim replay: %s has no parts; leave --only out, or replay "
+            "rings or locks\n",
+            g->id);
         return false;
     }
     return true;
@@ -272,7 +342,7 @@ int qn_replay_command(int argc, char **argv)
     fprintf(o.to, "%-4s %-74s %9s    %7s %9s\n", "", "what", "published",
             "limit", "simulated");
     status = g->run(&o, &missed);
-    if (status == 0) {
+    if (status == 0 && !o.check_seeds) {
         fprintf(o.to, "%u rows do not hold\n", missed);
     }
     return status != 0 ? status : missed > 0;

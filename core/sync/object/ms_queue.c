@@ -79,14 +79,26 @@ static int format(void *memory, const struct qn_collection_opts *o,
     return qn_collection_delegates_format(delegates_of(q), ends, o);
 }
 
-/* -> the load in dequeue: the value. With two delegates nothing else orders
- * the two ends, and an enqueue that is over must be seen: seq_cst. */
+/* With one delegate that orders all: relaxed. With two nothing else orders the
+ * two ends, and an enqueue that is over must be seen: seq_cst -> the load in
+ * dequeue: the value. */
 static void link_node(const struct ms_queue *q, qn_a32 *next, uint32_t number)
 {
     if (q->ends == 1) {
-        qn_store(next, number, QN_RELEASE);
+        qn_store(next, number, QN_RELAXED);
     } else {
         qn_store(next, number, QN_SEQ_CST);
+    }
+}
+
+/* With two delegates release -> the acquire in enqueue: the old head may be
+ * used again. */
+static void move_head(struct ms_queue *q, uint32_t first)
+{
+    if (q->ends == 1) {
+        qn_store(&q->head, first, QN_RELAXED);
+    } else {
+        qn_store(&q->head, first, QN_RELEASE);
     }
 }
 
@@ -95,7 +107,7 @@ static uint64_t enqueue(struct ms_queue *q, uint64_t value)
     struct ms_node *node = nodes_of(q);
     /* relaxed: the delegate orders enqueues. */
     uint32_t number = qn_load(&q->free, QN_RELAXED);
-    /* acquire -> the release in dequeue: it has done with the node. */
+    /* acquire -> the release in move_head: it has done with the node. */
     if (number == qn_load(&q->head, QN_ACQUIRE) &&
         !QN_OBJECT_MUTANT(MS_REUSED)) {
         return QN_NOTHING;
@@ -125,8 +137,7 @@ static uint64_t dequeue(struct ms_queue *q)
         return QN_NOTHING;
     }
     uint64_t value = qn_load(&node[first].value, QN_RELAXED);
-    /* release -> the acquire in enqueue: the old head may be used again. */
-    qn_store(&q->head, first, QN_RELEASE);
+    move_head(q, first);
     return value;
 }
 

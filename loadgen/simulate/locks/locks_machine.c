@@ -94,21 +94,42 @@ static int by_turn(const void *a, const void *b)
     return x->turn < y->turn ? -1 : x->turn > y->turn;
 }
 
-static int deal(const struct qn_machine *m, uint32_t n, bool idle_sibling,
+/* The core of the second server: the next one of the socket. @return core 0 if
+ * there is none. */
+static uint32_t second_server(const struct qn_machine *m)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < m->n; i++) {
+        if (m->core[i].socket == m->core[0].socket &&
+            m->core[i].phys != m->core[0].phys &&
+            (best == 0 || turn_of(m, i) < turn_of(m, best))) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+static int deal(const struct qn_machine *m, uint32_t n, uint32_t servers,
                 uint32_t *core, uint32_t *domain)
 {
     struct dealt *all = calloc(m->n, sizeof *all);
+    const uint32_t second = servers > 1 ? second_server(m) : 0;
     uint32_t cores = 0;
     if (all == NULL) {
         return QN_ENOMEM;
     }
     for (uint32_t i = 0; i < m->n; i++) {
-        bool sibling = i != 0 && m->core[i].phys == m->core[0].phys;
-        if (!(idle_sibling && sibling)) {
-            all[cores++] = (struct dealt){turn_of(m, i), i};
+        const uint32_t phys = m->core[i].phys;
+        const bool first = i == 0 || i == second;
+        const bool idle = servers > 0 && (phys == m->core[0].phys ||
+                                          phys == m->core[second].phys);
+        if (first || !idle) {
+            /* the first is core 0, whatever its turn; then the second */
+            const uint64_t turn = turn_of(m, i) + 2;
+            all[cores++] = (struct dealt){first ? i != 0 : turn, i};
         }
     }
-    qsort(all + 1, cores - 1, sizeof *all, by_turn); /* the first is core 0 */
+    qsort(all, cores, sizeof *all, by_turn);
     for (uint32_t i = 0; i < n && n <= cores; i++) {
         core[i] = all[i].core;
         domain[i] = m->core[core[i]].socket;
@@ -118,10 +139,10 @@ static int deal(const struct qn_machine *m, uint32_t n, bool idle_sibling,
 }
 
 int qn_locks_machine_cores(const struct qn_locks_machine *m, uint32_t n,
-                           bool idle_sibling, uint32_t *core, uint32_t *domain)
+                           uint32_t servers, uint32_t *core, uint32_t *domain)
 {
     if (!m->is_tiled) {
-        return deal(m->m, n, idle_sibling, core, domain);
+        return deal(m->m, n, servers, core, domain);
     }
     for (uint32_t i = 0; i < n && n <= m->cores; i++) {
         core[i] = i;

@@ -30,12 +30,13 @@ void qn_locks_machine_free(struct qn_locks_machine *m);
  * ascending order. Else the first is core 0, and the others are dealt round
  * robin over the sockets, first to one hyper-thread of each core.
  *
- * @param idle_sibling  No node is on the other hyper-threads of core 0.
+ * @param servers  0 to 2: so many nodes at the beginning have a physical core
+ *                 for themselves, the second on the socket of core 0, too.
  * @param core    [n] filled. @param domain  [n] filled: the socket of each.
  * @return QN_OK, QN_EINVAL: there are fewer.
  */
 int qn_locks_machine_cores(const struct qn_locks_machine *m, uint32_t n,
-                           bool idle_sibling, uint32_t *core, uint32_t *domain);
+                           uint32_t servers, uint32_t *core, uint32_t *domain);
 
 /** As qn_tiled_prices and qn_coherent_create. */
 int qn_locks_machine_prices(const struct qn_locks_machine *m,

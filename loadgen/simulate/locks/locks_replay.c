@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
@@ -20,6 +21,14 @@ static const struct {
     {"by_formula/opteron_6176_4x12", qn_locks_replay_opteron},
 };
 
+/* The first run that failed. */
+static void note(struct qn_locks_replay *r, int rc, bool wrong)
+{
+    if (r->rc == QN_OK) {
+        r->rc = rc != QN_OK ? rc : wrong ? QN_ECORRUPT : QN_OK;
+    }
+}
+
 struct qn_locks_result qn_locks_replay_run(struct qn_locks_replay *r,
                                            struct qn_locks_opts o)
 {
@@ -27,11 +36,50 @@ struct qn_locks_result qn_locks_replay_run(struct qn_locks_replay *r,
     o.machine = &r->machine;
     o.seed = r->o->seed;
     o.jitter = r->o->jitter;
-    int rc = qn_locks_run(&result, &o);
-    if (r->rc == QN_OK) {
-        r->rc = rc != QN_OK ? rc : result.wrong ? QN_ECORRUPT : QN_OK;
-    }
+    const int rc = qn_locks_run(&result, &o);
+    note(r, rc, result.wrong);
     return result;
+}
+
+struct qn_locks_queue_result qn_locks_replay_queue(struct qn_locks_replay *r,
+                                                   struct qn_locks_queue_opts o)
+{
+    struct qn_locks_queue_result result = {0};
+    o.machine = &r->machine;
+    o.seed = r->o->seed;
+    o.jitter = r->o->jitter;
+    const int rc = qn_locks_queue_run(&result, &o);
+    note(r, rc, result.wrong);
+    return result;
+}
+
+/* Is `id` one of the words of `ids`? */
+static bool has_id(const char *ids, const char *id)
+{
+    const size_t length = strlen(id);
+    for (const char *at = ids; *at != 0; at += strspn(at, " ")) {
+        const size_t word = strcspn(at, " ");
+        if (word == length && memcmp(at, id, word) == 0) {
+            return true;
+        }
+        at += word;
+    }
+    return false;
+}
+
+static bool wanted(const struct qn_locks_replay *r, const char *ids)
+{
+    return r->o->only == NULL || has_id(ids, r->o->only);
+}
+
+void qn_locks_replay_groups(struct qn_locks_replay *r,
+                            const struct qn_locks_group *group, uint32_t count)
+{
+    for (uint32_t i = 0; i < count && r->rc == QN_OK; i++) {
+        if (wanted(r, group[i].ids) && (group[i].small || !r->o->small)) {
+            group[i].rows(r);
+        }
+    }
 }
 
 void qn_locks_replay_row(struct qn_locks_replay *r,
@@ -48,7 +96,7 @@ void qn_locks_replay_row(struct qn_locks_replay *r,
     va_start(args, what);
     (void)vsnprintf(line.what, sizeof line.what, what, args);
     va_end(args);
-    if (r->rc == QN_OK) {
+    if (r->rc == QN_OK && wanted(r, c->id)) {
         r->row(r->ctx, &line);
     }
 }

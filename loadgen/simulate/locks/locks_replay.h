@@ -16,6 +16,7 @@ struct qn_locks_replay_opts {
     double jitter; /* of each price, 0 .. 1 */
     bool small;    /* fewer runs, for tests: those rows that take one run of a
                       machine with few cores, or two */
+    const char *only; /* rows of this figure, as "L6"; NULL: all */
 };
 
 /** One row: it holds if `got` is at least `limit`, or at most if `most`. */

@@ -122,13 +122,11 @@ static void combining(struct qn_locks_replay *r)
 
 void qn_locks_replay_mesh(struct qn_locks_replay *r)
 {
-    beside_server(r);
-    locks(r);
-    five_threads(r);
-    stalls(r);
-    if (!r->o->small) {
-        saturation(r);
-        combining(r);
-    }
+    static const struct qn_locks_group group[] = {
+        {"L4", true, beside_server}, {"L5", true, locks},
+        {"L5", true, five_threads},  {"L6", true, stalls},
+        {"L2", false, saturation},   {"L6", false, combining},
+    };
+    qn_locks_replay_groups(r, group, QN_ARRAY_COUNT(group));
     qn_locks_replay_words(r);
 }

@@ -189,77 +189,105 @@ static double combine(struct qn_locks_replay *r, const char *backend,
         .mops;
 }
 
-static void combiners(struct qn_locks_replay *r, const struct machine *m,
-                      const struct rates *x)
+/* @return the rate of CC-Synch. */
+static double combiner(struct qn_locks_replay *r, const struct machine *m,
+                       double base)
 {
-    double cc = combine(r, "cc_synch", m->clients);
+    const double cc = combine(r, "cc_synch", m->clients);
     qn_locks_replay_row(
         r, &(struct qn_locks_claim){"L10", "alike", NULL, true, 0.25},
-        qn_locks_replay_off(cc, x->base),
+        qn_locks_replay_off(cc, base),
         "%s: CC-Synch, %.2f M/s, beside base; off by", m->name, cc);
+    return cc;
 }
 
-void qn_locks_replay_xeon(struct qn_locks_replay *r)
+/* ---- machines ---- */
+
+static const struct machine xeon = {.name = "Xeon",
+                                    .clients = 158,
+                                    .stride = 2,
+                                    .one_cycles = 3000,
+                                    .one_streaming = true,
+                                    .backoff = 6,
+                                    .backoff_text = "6",
+                                    .streaming = 3.5,
+                                    .streaming_text = "3.5",
+                                    .both_least = 1.1,
+                                    .long_text = "1.84",
+                                    .long_least = 1.4,
+                                    .long_most = 2.3};
+
+static const struct machine opteron = {.name = "Opteron",
+                                       .clients = 47,
+                                       .stride = 1,
+                                       .one_cycles = 1500,
+                                       .backoff = 2,
+                                       .backoff_text = "2",
+                                       .streaming = 1.7,
+                                       .streaming_text = "1.7",
+                                       .both_least = 0.9,
+                                       .both_most = 1.1,
+                                       .long_text = "1.19",
+                                       .long_least = 1.05,
+                                       .long_most = 1.35};
+
+static void xeon_counters(struct qn_locks_replay *r)
 {
-    static const struct machine m = {.name = "Xeon",
-                                     .clients = 158,
-                                     .stride = 2,
-                                     .one_cycles = 3000,
-                                     .one_streaming = true,
-                                     .backoff = 6,
-                                     .backoff_text = "6",
-                                     .streaming = 3.5,
-                                     .streaming_text = "3.5",
-                                     .both_least = 1.1,
-                                     .long_text = "1.84",
-                                     .long_least = 1.4,
-                                     .long_most = 2.3};
     const struct qn_server_opts none = {0};
-    if (r->o->small) {
-        return;
-    }
-    const struct rates x = common(r, &m);
-    double best = best_of(&x);
-    combiners(r, &m, &x);
-    double cc = combine(r, "cc_synch", m.clients);
-    double h = combine(r, "h_synch", m.clients);
+    const struct rates x = common(r, &xeon);
+    const double best = best_of(&x);
+    const double cc = combiner(r, &xeon, x.base);
+    const double h = combine(r, "h_synch", xeon.clients);
     qn_locks_replay_row(
         r, &(struct qn_locks_claim){"L10", "above", NULL, false, 1.1}, h / cc,
         "Xeon: H-Synch, %.2f M/s, over CC-Synch", h);
     qn_locks_replay_row(
         r, &(struct qn_locks_claim){"L10", "below", NULL, true, 0.95}, h / best,
         "Xeon: H-Synch over the best server");
-    double add = call(r, QN_LOCKS_FETCH_ADD, 160, none, 1).mops;
-    double half = call(r, QN_LOCKS_FETCH_ADD, 80, none, 1).mops;
+    const double add = call(r, QN_LOCKS_FETCH_ADD, 160, none, 1).mops;
+    const double half = call(r, QN_LOCKS_FETCH_ADD, 80, none, 1).mops;
     qn_locks_replay_row(
         r, &(struct qn_locks_claim){"L10", "below 1/2", NULL, true, 0.5},
         add / best, "Xeon: fetch-and-add, %.2f M/s, over the best server", add);
     qn_locks_replay_row(
         r, &(struct qn_locks_claim){"L10", "rises", NULL, false, 1.1},
         add / half, "Xeon: fetch-and-add, 160 threads over 80");
-    long_operations(r, &m);
-    one_client(r, &m);
+}
+
+static void xeon_calls(struct qn_locks_replay *r)
+{
+    long_operations(r, &xeon);
+    one_client(r, &xeon);
+}
+
+static void opteron_servers(struct qn_locks_replay *r)
+{
+    (void)common(r, &opteron);
+}
+
+static void opteron_calls(struct qn_locks_replay *r)
+{
+    (void)combiner(r, &opteron, serve(r, &opteron, 0, false));
+    long_operations(r, &opteron);
+    one_client(r, &opteron);
+}
+
+void qn_locks_replay_xeon(struct qn_locks_replay *r)
+{
+    static const struct qn_locks_group group[] = {
+        {"L9 L10", false, xeon_counters},
+        {"L10", false, xeon_calls},
+    };
+    qn_locks_replay_groups(r, group, QN_ARRAY_COUNT(group));
+    qn_locks_replay_xeon_queues(r);
 }
 
 void qn_locks_replay_opteron(struct qn_locks_replay *r)
 {
-    static const struct machine m = {.name = "Opteron",
-                                     .clients = 47,
-                                     .stride = 1,
-                                     .one_cycles = 1500,
-                                     .backoff = 2,
-                                     .backoff_text = "2",
-                                     .streaming = 1.7,
-                                     .streaming_text = "1.7",
-                                     .both_least = 0.9,
-                                     .both_most = 1.1,
-                                     .long_text = "1.19",
-                                     .long_least = 1.05,
-                                     .long_most = 1.35};
-    const struct rates x = common(r, &m);
-    if (!r->o->small) {
-        combiners(r, &m, &x);
-        long_operations(r, &m);
-        one_client(r, &m);
-    }
+    static const struct qn_locks_group group[] = {
+        {"L9 L10", true, opteron_servers},
+        {"L10", false, opteron_calls},
+    };
+    qn_locks_replay_groups(r, group, QN_ARRAY_COUNT(group));
+    qn_locks_replay_opteron_queues(r);
 }

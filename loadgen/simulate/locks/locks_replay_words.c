@@ -176,12 +176,11 @@ static void long_operations(struct qn_locks_replay *r)
 
 void qn_locks_replay_words(struct qn_locks_replay *r)
 {
-    servers(r);
-    locks(r);
-    one_thread(r);
-    if (!r->o->small) {
-        combiners(r);
-        by_threads(r);
-        long_operations(r);
-    }
+    static const struct qn_locks_group group[] = {
+        {"L1 L6", true, servers},  {"L3 L5", true, locks},
+        {"L5", true, one_thread},  {"L2 L4 L6", false, combiners},
+        {"L6", false, by_threads}, {"L7", false, long_operations},
+    };
+    qn_locks_replay_groups(r, group, QN_ARRAY_COUNT(group));
+    qn_locks_replay_mesh_queues(r);
 }
