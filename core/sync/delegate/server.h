@@ -78,6 +78,9 @@ struct qn_server_opts {
                            which is written once per scan. Each domain has its
                            share of the places then, clients / domains: at least
                            one */
+    bool scattered;     /* slots that follow each other lie 32 lines or more
+                           apart, so that no prefetcher runs ahead of the server:
+                           to measure what that is worth */
     /** Only the server reads and writes the data of the operations: no thread
      *  looks at them beside operations of this object, not even behind its own
      *  reply, unless it has stopped the server and that has left. Replies are

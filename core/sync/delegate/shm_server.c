@@ -27,12 +27,36 @@
  * comes from a server that does not run. */
 #define OWN_LOOK_NS (200 * QN_US)
 
+/* Scattered slots lie in a power of two of places, at least so many. */
+#define SCATTERED_LEAST 128u
+
+/* Scattered, slot i is at i times an odd number of places, so no two are at
+ * one. That number, and what is left of all, is 49 at least.
+ * @return the bytes that all slots take. */
+static size_t lay_slots(struct qn_shm_layout *l,
+                        const struct qn_delegate_opts *o)
+{
+    const size_t slot =
+        (o->server.stride == 2 ? 2 : 1) * sizeof(struct qn_shm_slot);
+    size_t slots = o->clients;
+    l->step = slot;
+    l->wrap = SIZE_MAX;
+    if (o->server.scattered) {
+        slots = SCATTERED_LEAST;
+        while (slots < o->clients) {
+            slots *= 2;
+        }
+        l->step = slot * (slots / 8 * 3 + 1);
+        l->wrap = slots * slot - 1;
+    }
+    return slots * slot;
+}
+
 struct qn_shm_layout qn_shm_layout_of(const struct qn_delegate_opts *o)
 {
     struct qn_shm_layout l;
     const uint32_t n = o->clients;
-    l.step = (o->server.stride == 2 ? 2 : 1) * sizeof(struct qn_shm_slot);
-    l.grouped = n * l.step;
+    l.grouped = lay_slots(&l, o);
     l.more = l.grouped + qn_align_up(n * sizeof(qn_a64), QN_CACHELINE);
     l.copy = qn_align_up(l.more + n * sizeof(struct qn_shm_more),
                          o->domains > 1 ? QN_SHM_PAGE : QN_CACHELINE);

@@ -70,7 +70,7 @@ struct qn_shm_layout {
     size_t sends, served, copies;
     size_t grouped, more; /* from the begin of a copy */
     size_t copy, bytes;   /* of one copy; of all */
-    size_t step;          /* from slot to slot */
+    size_t step, wrap;    /* from slot to slot; of its offset */
 };
 
 /** Pure. */
@@ -111,7 +111,8 @@ static inline struct qn_shm_lines qn_shm_lines_of(const struct qn_backend *b,
                                                   uint32_t place)
 {
     char *copy = (char *)b->memory + l->copies + domain * l->copy;
-    struct qn_shm_slot *slot = (struct qn_shm_slot *)(copy + place * l->step);
+    struct qn_shm_slot *slot =
+        (struct qn_shm_slot *)(copy + (place * l->step & l->wrap));
     qn_a64 *grouped = (qn_a64 *)(copy + l->grouped) + place;
     return (struct qn_shm_lines){
         .slot = slot,

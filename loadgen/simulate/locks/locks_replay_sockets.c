@@ -77,6 +77,31 @@ static double best_backoff(struct qn_locks_replay *r, const struct machine *m,
     return best;
 }
 
+/* The prefetcher cannot follow the server. */
+static void shuffled(struct qn_locks_replay *r, const struct machine *m,
+                     double base, double backoff)
+{
+    struct qn_server_opts o = slots(r, m, 0, false);
+    o.scattered = true;
+    const double none = call(r, SERVER, m->clients, o, 1).mops;
+    double best = 0;
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(backoff_cycles); i++) {
+        o = slots(r, m, backoff_cycles[i], false);
+        o.scattered = true;
+        best = QN_MAX(best, call(r, SERVER, m->clients, o, 1).mops);
+    }
+    qn_locks_replay_row(
+        r, &(struct qn_locks_claim){"L10", "no effect", NULL, true, 0.1},
+        qn_locks_replay_off(none, base),
+        "%s: base with shuffled slots, %.2f M/s, beside base; off by", m->name,
+        none);
+    qn_locks_replay_row(
+        r, &(struct qn_locks_claim){"L10", "much less", NULL, true, 0.5},
+        (best - base) / (backoff - base),
+        "%s: gain of back-off with shuffled slots, %.2f M/s, of that without",
+        m->name, best);
+}
+
 /* ---- one client ---- */
 
 static double latency(struct qn_locks_replay *r, const struct machine *m,
@@ -164,6 +189,9 @@ static struct rates common(struct qn_locks_replay *r, const struct machine *m)
         r, &(struct qn_locks_claim){"L10", "20 M/s", WHY_BASE, true, 0.35},
         qn_locks_replay_off(best_of(&x), 20),
         "%s: best server, %.1f M/s; off by", m->name, best_of(&x));
+    if (!r->o->small) {
+        shuffled(r, m, x.base, x.backoff);
+    }
     if (m->both_most > 0) {
         qn_locks_replay_row(r,
                             &(struct qn_locks_claim){"L10", "no effect", NULL,

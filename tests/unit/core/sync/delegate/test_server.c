@@ -16,6 +16,7 @@ static const struct qn_server_opts forms[] = {
     {.pause = QN_SERVER_NONE, .stride = 2, .group_replies = true},
     {.pause = QN_SERVER_FIXED, .pause_ns = 100, .only_server_uses_data = true},
     {.stride = 1, .group_replies = true, .only_server_uses_data = true},
+    {.stride = 2, .scattered = true},
 };
 
 static struct qn_delegate_opts served(uint32_t clients, uint32_t domains,
@@ -307,6 +308,29 @@ Test(server, options_out_of_range_are_refused)
         const struct qn_delegate_opts o = served(1, 2, &bad[i]);
         cr_assert_eq(qn_delegate_bytes(&o), 0, "%u", i);
     }
+}
+
+/* Each client has a slot of its own; neighbours lie far apart. */
+Test(server, scattered_slots_are_far_apart_and_all_different)
+{
+    enum { CLIENTS = 158, FAR = 32 * QN_CACHELINE };
+    const struct qn_server_opts form = {.stride = 2, .scattered = true};
+    struct qn_backend b = {.o = served(CLIENTS, 1, &form), .memory = NULL};
+    const struct qn_shm_layout l = qn_shm_layout_of(&b.o);
+    char *memory = calloc(1, l.bytes);
+    b.memory = memory;
+    for (uint32_t i = 0; i < CLIENTS; i++) {
+        const char *at = (char *)qn_shm_lines_of(&b, &l, 0, i).slot;
+        cr_assert_leq(at + sizeof(struct qn_shm_slot),
+                      memory + l.copies + l.grouped);
+        for (uint32_t j = 0; j < i; j++) {
+            const char *other = (char *)qn_shm_lines_of(&b, &l, 0, j).slot;
+            const ptrdiff_t apart = at > other ? at - other : other - at;
+            cr_assert_geq(apart, j + 1 == i ? FAR : 2 * QN_CACHELINE,
+                          "%u and %u", j, i);
+        }
+    }
+    free(memory);
 }
 
 Test(server, backends_without_one_refuse)
