@@ -7,6 +7,8 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "loadgen/simulate/locks/locks_check.h"
+#include "loadgen/simulate/locks/locks_queue.h"
 #include "loadgen/simulate/locks/locks_replay.h"
 #include "loadgen/simulate/locks/locks_run.h"
 #include "tests/support/test.h"
@@ -96,6 +98,115 @@ Test(locks_replay, what_does_not_exist_is_refused)
     cr_assert_eq(qn_locks_run(&r, &o), QN_EINVAL, "cores of the 8036");
 }
 
+/* ---- one figure, and seeds ---- */
+
+struct figure {
+    const char *id;
+    uint32_t rows, differ;
+};
+
+static void only_of_it(void *ctx, const struct qn_locks_row *r)
+{
+    struct figure *f = ctx;
+    cr_assert_eq(strncmp(r->id, f->id, strlen(f->id)), 0, "%s", r->id);
+    cr_assert(r->id[strlen(f->id)] == 0 || r->id[strlen(f->id)] == ' ', "%s",
+              r->id);
+    f->rows++;
+}
+
+static void count_different(void *ctx, const struct qn_locks_row *r,
+                            uint64_t seed, double jitter)
+{
+    struct figure *f = ctx;
+    (void)r;
+    (void)seed;
+    (void)jitter;
+    f->differ++;
+}
+
+Test(locks_replay, one_figure_has_the_same_verdicts_with_any_seed)
+{
+    struct figure f = {.id = "L1"};
+    struct qn_parse_error e = {{0}};
+    const struct qn_locks_replay_opts o = {
+        .machines = QN_MACHINES, .seed = 1, .small = true, .only = f.id};
+    struct qn_locks_check c = {
+        .each = only_of_it, .differs = count_different, .ctx = &f};
+    cr_assert_eq(qn_locks_check(&c, &o, &e), QN_OK, "%s", e.text);
+    cr_assert_eq(f.rows, 1, "L1, and neither L10 nor L6 of its runs");
+    cr_assert_eq(c.rows, f.rows);
+    cr_assert_eq(c.runs, 2 * QN_LOCKS_CHECK_SEEDS);
+    cr_assert_eq(f.differ, 0);
+}
+
+/* ---- queues and stacks ---- */
+
+static struct qn_locks_queue_result queue(const char *type, const char *backend,
+                                          uint32_t threads, int rc)
+{
+    struct qn_locks_machine m = tilegx();
+    struct qn_locks_queue_result r;
+    const struct qn_locks_queue_opts o = {.machine = &m,
+                                          .type = type,
+                                          .backend = backend,
+                                          .threads = threads,
+                                          .pause = 50,
+                                          .seed = 7};
+    cr_assert_eq(qn_locks_queue_run(&r, &o), rc, "%s", type);
+    return r;
+}
+
+Test(locks_replay, queues_and_stacks_lose_nothing)
+{
+    static const struct {
+        const char *type, *backend;
+        uint32_t threads;
+    } each[] = {
+        {"ms1", "mp_server", 35},  {"ms2", "mp_server", 34},
+        {"ms2", "shm_server", 34}, {"ms1", "hyblock", 8},
+        {"list", "hyb_comb", 36},  {"lcrq32", NULL, 36},
+        {"treiber", NULL, 8},
+    };
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(each); i++) {
+        const struct qn_locks_queue_result r =
+            queue(each[i].type, each[i].backend, each[i].threads, QN_OK);
+        cr_assert(!r.wrong && r.mops > 0, "%s", each[i].type);
+    }
+    const struct qn_locks_queue_result a = queue("ms1", "cc_synch", 8, QN_OK);
+    const struct qn_locks_queue_result b = queue("ms1", "cc_synch", 8, QN_OK);
+    cr_assert_eq(memcmp(&a, &b, sizeof a), 0);
+}
+
+Test(locks_replay, queues_that_do_not_exist_are_refused)
+{
+    (void)queue("none", NULL, 2, QN_EINVAL);
+    (void)queue("ms1", NULL, 2, QN_EINVAL);
+    (void)queue("lcrq", "mcs", 2, QN_EINVAL);
+    (void)queue("ms1", "none", 2, QN_EINVAL);
+    (void)queue("lcrq", NULL, 37, QN_EINVAL);
+    (void)queue("ms2", "mp_server", 35, QN_EINVAL);
+}
+
+/* A second server has a physical core of the first one's socket. */
+Test(locks_replay, two_servers_share_a_socket_and_no_core)
+{
+    struct qn_locks_machine m;
+    uint32_t core[158], domain[158];
+    cr_assert_eq(
+        qn_locks_machine_load(&m, QN_MACHINES "/westmere_8x10x2", NULL), QN_OK);
+    cr_assert_eq(qn_locks_machine_cores(&m, 158, 2, core, domain), QN_OK);
+    cr_assert_eq(core[0], 0);
+    cr_assert_eq(domain[1], domain[0]);
+    for (uint32_t i = 0; i < 158; i++) {
+        for (uint32_t k = 0; k < 2; k++) {
+            cr_assert(i == k ||
+                      m.m->core[core[i]].phys != m.m->core[core[k]].phys);
+        }
+    }
+    cr_assert_eq(qn_locks_machine_cores(&m, 159, 2, core, domain), QN_EINVAL);
+    qn_locks_machine_free(&m);
+}
+
 /* The first is core 0; its sibling stays idle; sockets in turn. */
 Test(locks_replay, threads_are_dealt_round_robin_over_the_sockets)
 {
@@ -103,7 +214,7 @@ Test(locks_replay, threads_are_dealt_round_robin_over_the_sockets)
     uint32_t core[159], domain[159];
     cr_assert_eq(
         qn_locks_machine_load(&m, QN_MACHINES "/westmere_8x10x2", NULL), QN_OK);
-    cr_assert_eq(qn_locks_machine_cores(&m, 159, true, core, domain), QN_OK);
+    cr_assert_eq(qn_locks_machine_cores(&m, 159, 1, core, domain), QN_OK);
     cr_assert_eq(core[0], 0);
     uint32_t seen[8] = {0};
     for (uint32_t i = 1; i < 159; i++) {
@@ -115,7 +226,6 @@ Test(locks_replay, threads_are_dealt_round_robin_over_the_sockets)
         cr_assert_eq(seen[i], 20);
     }
     cr_assert_eq(seen[0], 18);
-    cr_assert_eq(qn_locks_machine_cores(&m, 160, true, core, domain),
-                 QN_EINVAL);
+    cr_assert_eq(qn_locks_machine_cores(&m, 160, 1, core, domain), QN_EINVAL);
     qn_locks_machine_free(&m);
 }
