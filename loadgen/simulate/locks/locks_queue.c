@@ -45,7 +45,7 @@ static struct queue_run {
     void *memory;
     struct qn_collection q;
     struct qn_locks_words words;
-} run;
+} shared;
 
 /* ---- threads ---- */
 
@@ -60,13 +60,13 @@ static void take(struct thread *t)
 {
     uint64_t value = 0;
     if (qn_collection_take(&t->client, &value) != QN_OK ||
-        value >> NUMBER_BITS >= run.nodes) {
+        value >> NUMBER_BITS >= shared.nodes) {
         t->wrong = true;
         return;
     }
     uint32_t *last = &t->taken[value >> NUMBER_BITS];
     const uint32_t number = (uint32_t)value & NUMBER_MASK;
-    t->wrong |= run.queue.type->order == QN_FIFO && number <= *last;
+    t->wrong |= shared.queue.type->order == QN_FIFO && number <= *last;
     *last = number;
 }
 
@@ -74,9 +74,9 @@ static void put_and_take(struct thread *t, uint32_t index)
 {
     for (uint32_t i = 0;; i++) {
         const qn_ps_t turns =
-            qn_random_below(&t->random, (uint64_t)run.o->pause + 1);
+            qn_random_below(&t->random, (uint64_t)shared.o->pause + 1);
         if (turns > 0) {
-            qn_timed_work(turns * run.o->machine->empty_turn);
+            qn_timed_work(turns * shared.o->machine->empty_turn);
         }
         const qn_ps_t from = qn_timed_clock();
         if (i % 2 == 0) {
@@ -84,23 +84,24 @@ static void put_and_take(struct thread *t, uint32_t index)
         } else {
             take(t);
         }
-        t->done += from >= run.warm;
+        t->done += from >= shared.warm;
     }
 }
 
 static void node_main(void *ctx, uint32_t node)
 {
     (void)ctx;
-    struct thread *t = &run.thread[node];
-    struct qn_sync_port *port = run.by_words ? &run.words.port[node] : NULL;
-    if (node < run.servers) {
+    struct thread *t = &shared.thread[node];
+    struct qn_sync_port *port =
+        shared.by_words ? &shared.words.port[node] : NULL;
+    if (node < shared.servers) {
         t->server.port = port;
-        (void)qn_delegate_serve(qn_collection_delegate_at(&run.q, node),
+        (void)qn_delegate_serve(qn_collection_delegate_at(&shared.q, node),
                                 &t->server);
     } else {
-        const struct qn_collection_join_opts o = {.domain = run.domain[node],
+        const struct qn_collection_join_opts o = {.domain = shared.domain[node],
                                                   .port = port};
-        if (qn_collection_join(&run.q, &t->client, &o) == QN_OK) {
+        if (qn_collection_join(&shared.q, &t->client, &o) == QN_OK) {
             put_and_take(t, node);
         }
     }
@@ -113,14 +114,14 @@ static void node_main(void *ctx, uint32_t node)
 static bool find_kind(const struct qn_locks_queue_opts *o)
 {
     const struct qn_collection_type *type = qn_collection_find(o->type);
-    struct qn_delegate_opts *d = &run.delegate;
+    struct qn_delegate_opts *d = &shared.delegate;
     if (type == NULL || (o->backend != NULL) != (type->delegates > 0)) {
         return false;
     }
-    run.queue = (struct qn_collection_opts){.type = type,
-                                            .clients = o->threads,
-                                            .capacity = 2 * o->threads,
-                                            .pause_ns = o->turn_ns};
+    shared.queue = (struct qn_collection_opts){.type = type,
+                                               .clients = o->threads,
+                                               .capacity = 2 * o->threads,
+                                               .pause_ns = o->turn_ns};
     if (o->backend == NULL) {
         return true;
     }
@@ -132,12 +133,12 @@ static bool find_kind(const struct qn_locks_queue_opts *o)
         .only_operations_use_data =
             o->only_operations_use_data && type->delegates == 1,
         .server = o->server};
-    run.queue.delegate = d;
+    shared.queue.delegate = d;
     if (d->type == NULL) {
         return false;
     }
-    run.by_words = d->type->words || (lock != NULL && lock->words);
-    run.servers = d->type->server != NULL ? type->delegates : 0;
+    shared.by_words = d->type->words || (lock != NULL && lock->words);
+    shared.servers = d->type->server != NULL ? type->delegates : 0;
     return true;
 }
 
@@ -145,29 +146,29 @@ static bool find_kind(const struct qn_locks_queue_opts *o)
  * at the server. */
 static void find_domains(void)
 {
-    const struct qn_delegate_type *type = run.delegate.type;
-    const bool has = run.servers == 0 && (type == NULL || type->domains);
+    const struct qn_delegate_type *type = shared.delegate.type;
+    const bool has = shared.servers == 0 && (type == NULL || type->domains);
     uint32_t most = 0;
-    for (uint32_t i = 0; i < run.nodes; i++) {
-        run.domain[i] = has ? run.domain[i] : 0;
-        most = QN_MAX(most, run.domain[i]);
+    for (uint32_t i = 0; i < shared.nodes; i++) {
+        shared.domain[i] = has ? shared.domain[i] : 0;
+        most = QN_MAX(most, shared.domain[i]);
     }
-    run.delegate.domains = most + 1;
+    shared.delegate.domains = most + 1;
 }
 
 static int make_queue(void)
 {
-    const size_t bytes = qn_collection_bytes(&run.queue);
+    const size_t bytes = qn_collection_bytes(&shared.queue);
     if (bytes == 0) {
         return QN_EINVAL;
     }
-    run.memory = aligned_alloc(QN_CACHELINE, bytes);
-    if (run.memory == NULL) {
+    shared.memory = aligned_alloc(QN_CACHELINE, bytes);
+    if (shared.memory == NULL) {
         return QN_ENOMEM;
     }
-    memset(run.memory, 0, bytes);
-    int rc = qn_collection_format(run.memory, &run.queue);
-    return rc == QN_OK ? qn_collection_open(&run.q, run.memory) : rc;
+    memset(shared.memory, 0, bytes);
+    int rc = qn_collection_format(shared.memory, &shared.queue);
+    return rc == QN_OK ? qn_collection_open(&shared.q, shared.memory) : rc;
 }
 
 /* ---- a run ---- */
@@ -177,16 +178,16 @@ static void sum_threads(struct qn_locks_queue_result *out)
     uint64_t done = 0;
     uint64_t least = UINT64_MAX;
     uint64_t most = 0;
-    for (uint32_t i = 0; i < run.nodes; i++) {
-        const struct thread *t = &run.thread[i];
+    for (uint32_t i = 0; i < shared.nodes; i++) {
+        const struct thread *t = &shared.thread[i];
         out->wrong |= t->wrong || t->ended;
-        if (i >= run.servers) {
+        if (i >= shared.servers) {
             done += t->done;
             least = QN_MIN(least, t->done);
             most = QN_MAX(most, t->done);
         }
     }
-    out->mops = (double)done * 1e3 / (double)run.o->run_ns;
+    out->mops = (double)done * 1e3 / (double)shared.o->run_ns;
     out->most_over_least = least > 0 ? (double)most / (double)least : 0;
 }
 
@@ -194,14 +195,14 @@ static int run_threads(struct qn_locks_queue_result *out,
                        const struct qn_locks_queue_opts *o)
 {
     struct qn_timed_result r;
-    struct qn_timed_opts t = {.nodes = run.nodes,
+    struct qn_timed_opts t = {.nodes = shared.nodes,
                               .main = node_main,
                               .seed = o->seed,
                               .jitter = o->jitter,
                               .looks_on = true,
                               .until_ns = o->warm_ns + o->run_ns};
-    int rc =
-        qn_locks_machine_prices(o->machine, run.core, run.nodes, &t.prices);
+    int rc = qn_locks_machine_prices(o->machine, shared.core, shared.nodes,
+                                     &t.prices);
     if (rc == QN_OK) {
         rc = qn_timed_run(&t, &r);
     }
@@ -216,21 +217,21 @@ static int run_threads(struct qn_locks_queue_result *out,
 
 static int make_threads(const struct qn_locks_queue_opts *o)
 {
-    run.nodes = o->threads + run.servers;
-    run.thread = calloc(run.nodes, sizeof *run.thread);
-    if (run.thread == NULL) {
+    shared.nodes = o->threads + shared.servers;
+    shared.thread = calloc(shared.nodes, sizeof *shared.thread);
+    if (shared.thread == NULL) {
         return QN_ENOMEM;
     }
-    for (uint32_t i = 0; i < run.nodes; i++) {
-        run.thread[i].random = qn_random_split(o->seed, i);
+    for (uint32_t i = 0; i < shared.nodes; i++) {
+        shared.thread[i].random = qn_random_split(o->seed, i);
     }
-    int rc = qn_locks_machine_cores(o->machine, run.nodes, run.servers,
-                                    run.core, run.domain);
+    int rc = qn_locks_machine_cores(o->machine, shared.nodes, shared.servers,
+                                    shared.core, shared.domain);
     if (rc == QN_OK) {
         find_domains();
     }
-    return rc == QN_OK && run.by_words
-               ? qn_locks_words_make(&run.words, run.nodes)
+    return rc == QN_OK && shared.by_words
+               ? qn_locks_words_make(&shared.words, shared.nodes)
                : rc;
 }
 
@@ -241,15 +242,15 @@ int qn_locks_queue_run(struct qn_locks_queue_result *out,
     o.warm_ns = o.warm_ns > 0 ? o.warm_ns : WARM_NS;
     o.run_ns = o.run_ns > 0 ? o.run_ns : RUN_NS;
     *out = (struct qn_locks_queue_result){0};
-    run = (struct queue_run){.o = &o, .warm = o.warm_ns * QN_PS_PER_NS};
+    shared = (struct queue_run){.o = &o, .warm = o.warm_ns * QN_PS_PER_NS};
     if (o.threads < 1 || o.threads > THREADS_MAX - ENDS || !find_kind(&o)) {
         return QN_EINVAL;
     }
     int rc = make_threads(&o);
     rc = rc == QN_OK ? make_queue() : rc;
     rc = rc == QN_OK ? run_threads(out, &o) : rc;
-    qn_locks_words_free(&run.words);
-    free(run.memory);
-    free(run.thread);
+    qn_locks_words_free(&shared.words);
+    free(shared.memory);
+    free(shared.thread);
     return rc;
 }
