@@ -317,8 +317,9 @@ Test(server, scattered_slots_are_far_apart_and_all_different)
     const struct qn_server_opts form = {.stride = 2, .scattered = true};
     struct qn_backend b = {.o = served(CLIENTS, 1, &form), .memory = NULL};
     const struct qn_shm_layout l = qn_shm_layout_of(&b.o);
-    char *memory = calloc(1, l.bytes);
+    char *memory = aligned_alloc(QN_CACHELINE, l.bytes);
     b.memory = memory;
+    cr_assert_not_null(memory);
     for (uint32_t i = 0; i < CLIENTS; i++) {
         const char *at = (char *)qn_shm_lines_of(&b, &l, 0, i).slot;
         cr_assert_leq(at + sizeof(struct qn_shm_slot),
