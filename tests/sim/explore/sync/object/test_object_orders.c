@@ -69,7 +69,7 @@ Test(object_orders, of_the_two_lock_queue, .timeout = 100)
     };
     static const struct unfound unfound[] = {
         {"enqueue load 2", 1, LATER},
-        {"move_head store 1", 1, LATER},
+        {"move_head store 2", 1, LATER},
         {NULL, 0, NULL},
     };
     judge("object/ms_queue.c", c, QN_ARRAY_COUNT(c), unfound, 4);
