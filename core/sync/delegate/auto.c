@@ -189,27 +189,23 @@ static struct qn_auto_window totals(const struct qn_backend_client *c)
     };
 }
 
-/* `home`: the rule's; a window elsewhere is one of a trial. */
 static void begin_window(const struct qn_backend *b,
-                         struct qn_backend_client *c, uint32_t home)
+                         struct qn_backend_client *c, uint32_t length)
 {
     c->from = totals(c);
     c->next_window = c->from.operations + c->from.failed +
-                     (b->o.change_every != 0 ? 1
-                      : b->index == home     ? QN_AUTO_WINDOW
-                                             : QN_AUTO_TRIAL);
+                     (b->o.change_every != 0 ? 1 : length);
 }
 
 bool qn_auto_begin(const struct qn_backend *b, struct qn_backend_client *c,
                    uint64_t word)
 {
-    const struct shared *a = (const struct shared *)b->chooser;
     if (named(word) != b->index && !QN_DELEGATE_MUTANT(BLIND)) {
         return false;
     }
-    qn_touch_in(&a->rule.home, sizeof a->rule.home);
     c->word = word;
-    begin_window(b, c, a->rule.home);
+    /* Clients that take turns would all tell at once, again and again. */
+    begin_window(b, c, 1 + 13 * c->place % QN_AUTO_WINDOW);
     return true;
 }
 
@@ -229,7 +225,7 @@ static uint32_t in_turn(struct shared *a, const struct qn_backend *b,
 static uint32_t by_rule(struct shared *a, const struct qn_backend *b,
                         const struct qn_auto_window *w)
 {
-    qn_touch_out(&a->rule, sizeof a->rule);
+    qn_touch_out(&a->rule, QN_CACHELINE);
     return qn_auto_rule(b->parts, b->index, w, qn_clock_now(), &a->rule);
 }
 
@@ -242,7 +238,7 @@ void qn_auto_end(const struct qn_backend *b, struct qn_backend_client *c)
     w.failed -= c->from.failed;
     const uint32_t to =
         b->o.change_every != 0 ? in_turn(a, b, &w) : by_rule(a, b, &w);
-    begin_window(b, c, a->rule.home);
+    begin_window(b, c, a->rule.calm ? QN_AUTO_CALM : QN_AUTO_WINDOW);
     if (to != b->index) {
         c->stats.changes++;
         /* release -> acquire in qn_backend_begin. */

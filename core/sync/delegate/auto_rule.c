@@ -1,77 +1,127 @@
 #include "core/sync/delegate/auto_rule.h"
 
-#include <stdbool.h>
-
 #include "core/base/bits.h"
 
-/* Epochs between trials of one backend: at first, and how often that doubles.
- * A trial lasts two epochs at most, so in the end it costs less than 1 %. */
-#define FIRST_TRIAL 2u
-#define DOUBLED_MAX 8u
+/* Operations behind a change that do not count, and those that show a trial
+ * which is much worse. */
+#define UNCOUNTED (QN_AUTO_EPOCH / 4)
+#define WORSE     (QN_AUTO_EPOCH / 2)
 
 /* Batches as long as this are those of a crowd, in which no lock is cheap. */
-#define CROWD 24u
+#define CROWD  24u
+/* So many attempts fail for an operation where many wait; beside a long
+ * operation one waiter alone makes five. */
+#define FAILED 16u
 
-/* Where attempts fail an epoch is short: a crowd at a lock is slow. */
-#define FAILED 4u
+/* A failed trial is repeated when so many times of what it has lost has passed,
+ * and at least so many epochs; then when twice as many have, and so on. */
+#define LOSSES      50u
+#define EPOCHS_MIN  8u
+#define DOUBLED_MAX 5u
+
+/* More epochs than this a trial does not lose: then it was idle. */
+#define LOST_MAX 4u
+
+static uint64_t ns_of(uint64_t operations, uint64_t cost)
+{
+    return operations * cost / 1024;
+}
+
+static bool crowd_fails(uint32_t now, const struct qn_auto_window *seen)
+{
+    return now == QN_AUTO_LOCK && seen->failed > FAILED * seen->operations;
+}
 
 static bool makes_sense(uint32_t parts, uint32_t now, uint32_t other,
                         const struct qn_auto_window *seen)
 {
+    if (other == now || other >= parts) {
+        return false;
+    }
     if (now == QN_AUTO_LOCK) {
-        return other == QN_AUTO_CC_SYNCH &&
-               32 * seen->failed > seen->operations;
+        return other == QN_AUTO_CC_SYNCH ? 32 * seen->failed > seen->operations
+                                         : crowd_fails(now, seen);
     }
     if (other == QN_AUTO_LOCK) {
-        return now == QN_AUTO_CC_SYNCH &&
-               seen->operations < CROWD * seen->batches;
+        const uint32_t few = now == QN_AUTO_CC_SYNCH ? CROWD : 3;
+        return seen->operations < few * seen->batches;
     }
-    return other < parts &&
-           (now == QN_AUTO_H_SYNCH || seen->operations > 3 * seen->batches);
+    return now == QN_AUTO_H_SYNCH || seen->operations > 3 * seen->batches;
 }
 
-static void begin_anew(struct qn_auto_state *s, uint64_t time)
+static void begin_epoch(uint64_t time, struct qn_auto_state *s)
 {
     s->begin = time;
+    s->warm = true;
     s->seen = (struct qn_auto_window){0};
 }
 
-static void all_due(struct qn_auto_state *s)
+static uint32_t change(uint32_t to, uint64_t time, struct qn_auto_state *s)
+{
+    begin_epoch(time, s);
+    s->changed = time;
+    s->warm = s->calm = false;
+    s->uncounted = 0;
+    return to;
+}
+
+static void all_due(uint64_t time, struct qn_auto_state *s)
 {
     for (uint32_t i = 0; i < QN_AUTO_PARTS; i++) {
-        s->trial[i].due = s->epochs;
+        s->trial[i].due = time;
         s->trial[i].doubled = 0;
     }
+}
+
+/* `loss`: what a trial of this backend costs, ns. */
+static void put_off(uint32_t part, uint64_t loss, uint64_t time,
+                    struct qn_auto_state *s)
+{
+    const uint32_t n = s->trial[part].doubled;
+    const uint64_t epoch = ns_of(QN_AUTO_EPOCH, s->cost);
+    const uint64_t lost = QN_MIN(loss, LOST_MAX * epoch);
+    s->trial[part].due =
+        time + (QN_MAX(LOSSES * lost, EPOCHS_MIN * epoch) << n);
+    s->trial[part].doubled = QN_MIN(n + 1, DOUBLED_MAX);
+}
+
+/* Where a trial is so much worse that a few operations take long, time says
+ * so, or attempts that fail. */
+static bool is_over(uint32_t now, uint64_t cost, uint64_t lasts,
+                    const struct qn_auto_state *s)
+{
+    const bool worse = cost > s->cost + s->cost / 8;
+    const bool slow = lasts > ns_of(QN_AUTO_EPOCH, s->cost);
+    const uint32_t enough = worse ? WORSE : QN_AUTO_EPOCH;
+    return (s->warm && s->seen.operations >= enough) ||
+           (worse && (slow || crowd_fails(now, &s->seen)));
 }
 
 /* A trial goes on, or is over. */
 static uint32_t tried(uint32_t now, uint64_t cost, uint64_t time,
                       struct qn_auto_state *s)
 {
-    /* A quarter of an epoch shows a backend that is much worse; where it is
-     * that much worse that a quarter takes longer than an epoch, time does. */
-    const uint64_t lasts = time - s->begin;
-    const bool worse = cost > s->cost + s->cost / 8;
-    const bool slow = lasts > s->cost * QN_AUTO_EPOCH / 1024;
-    if (s->seen.operations < QN_AUTO_EPOCH / (worse ? 4 : 1) &&
-        !(worse && slow)) {
+    const uint64_t lasts = time - s->changed;
+    if (!is_over(now, cost, lasts, s)) {
         return now;
     }
     if (cost < s->cost - s->cost / 32) {
-        s->home = now;
+        const uint64_t loss = ns_of(QN_AUTO_EPOCH, s->cost - cost);
+        s->last = s->home;
+        s->home = (uint8_t)now;
         s->cost = cost;
-        all_due(s);
-    } else {
-        const uint32_t n = s->trial[now].doubled;
-        s->trial[now].due = s->epochs + (FIRST_TRIAL << n);
-        s->trial[now].doubled = QN_MIN(n + 1, DOUBLED_MAX);
+        all_due(time, s);
+        put_off(s->last, loss, time, s);
+        begin_epoch(time, s);
+        return now;
     }
-    begin_anew(s, time);
-    return s->home;
+    const uint64_t usual = ns_of(s->uncounted + s->seen.operations, s->cost);
+    put_off(now, lasts > usual ? lasts - usual : 0, time, s);
+    return change(s->home, time, s);
 }
 
 /* One epoch that differs by a third was disturbed; two are another load. */
-static void keep_cost(uint64_t cost, struct qn_auto_state *s)
+static void keep_cost(uint64_t cost, uint64_t time, struct qn_auto_state *s)
 {
     const bool same = 3 * cost <= 4 * s->cost && 4 * cost >= 3 * s->cost;
     if (same) {
@@ -80,25 +130,34 @@ static void keep_cost(uint64_t cost, struct qn_auto_state *s)
     } else if (s->cost == 0 || ++s->odd == 2) {
         s->cost = cost;
         s->odd = 0;
-        all_due(s);
+        all_due(time, s);
     }
 }
 
-/* An epoch at home is over: is a trial due? */
+/* An epoch at home is over: is a trial due? First of the last home, since
+ * loads come back. */
 static uint32_t next_of(uint32_t parts, uint32_t now, uint64_t cost,
                         uint64_t time, struct qn_auto_state *s)
 {
-    const struct qn_auto_window seen = s->seen;
-    s->epochs++;
-    keep_cost(cost, s);
-    begin_anew(s, time);
-    for (uint32_t i = 0; i < parts; i++) {
-        if (i != now && s->epochs >= s->trial[i].due &&
-            makes_sense(parts, now, i, &seen)) {
-            return i;
+    keep_cost(cost, time, s);
+    for (uint32_t k = 0; k < parts; k++) {
+        const uint32_t i = (s->last + k) % parts;
+        if (time >= s->trial[i].due && makes_sense(parts, now, i, &s->seen)) {
+            return change(i, time, s);
         }
     }
+    s->calm = now == QN_AUTO_LOCK && s->seen.failed == 0;
+    begin_epoch(time, s);
     return now;
+}
+
+/* Behind an odd epoch a shorter one decides. At a lock at which many fail,
+ * which is slow, their number of attempts ends it. */
+static bool epoch_ends(uint32_t now, const struct qn_auto_state *s)
+{
+    const uint32_t length = QN_AUTO_EPOCH >> (s->odd > 0);
+    return s->seen.operations >= length ||
+           (crowd_fails(now, &s->seen) && FAILED * s->seen.failed > UNCOUNTED);
 }
 
 uint32_t qn_auto_rule(uint32_t parts, uint32_t now,
@@ -106,18 +165,21 @@ uint32_t qn_auto_rule(uint32_t parts, uint32_t now,
                       struct qn_auto_state *s)
 {
     if (s->begin == 0) {
-        begin_anew(s, time);
-        return now;
+        s->last = QN_AUTO_CC_SYNCH;
+        return change(now, time, s);
     }
     s->seen.operations += w->operations;
     s->seen.batches += w->batches;
     s->seen.failed += w->failed;
     const uint64_t cost =
         (time - s->begin) * 1024 / QN_MAX(s->seen.operations, 1);
+    if (!s->warm && s->seen.operations >= UNCOUNTED) {
+        s->uncounted = s->seen.operations;
+        begin_epoch(time, s);
+        return now;
+    }
     if (now != s->home) {
         return tried(now, cost, time, s);
     }
-    return s->seen.operations + FAILED * s->seen.failed < QN_AUTO_EPOCH
-               ? now
-               : next_of(parts, now, cost, time, s);
+    return epoch_ends(now, s) ? next_of(parts, now, cost, time, s) : now;
 }

@@ -7,23 +7,27 @@
  *
  * How many clients make which backend the cheapest differs from machine to
  * machine, and no figure that an executor sees tells it on all of them. So the
- * rule measures: an *epoch* is some thousand operations in the backend in use,
- * its *cost* the time of one. Now and then the next epoch is a *trial* of
- * another backend; the cheaper one stays. What executors see says only which
- * trials make sense:
+ * rule measures: an *epoch* is a thousand operations in the backend in use,
+ * its *cost* the time of one. Now and then comes a *trial* of another backend;
+ * the cheaper one stays. What executors see says only which trials make sense:
  *
  *     lock -> cc_synch      attempts to get the lock have failed
+ *     lock -> h_synch       many of them for each operation
  *     cc_synch -> lock      batches are short
  *     cc_synch -> h_synch   batches are not; with more than one domain
+ *     h_synch -> lock       batches are of one or two
  *     h_synch -> cc_synch   always
  *
- * A trial that fails is repeated after twice as many epochs as before, and it
- * ends early when it is much worse. When the cost of two epochs in a row
- * differs by a third, the load has changed: trials are due again.
+ * Behind each change the first operations do not count: clients come one by
+ * one. A trial ends early when it is much worse. One that fails is repeated
+ * when many times of what it has lost has passed, so that all trials cost a few
+ * percent at first, and ever less. When the cost of two epochs in a row differs
+ * by a third, the load has changed: trials are due again.
  *
  * Pure: no shared memory, no clock.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /** Backends, from few clients to many. */
@@ -34,11 +38,11 @@ enum qn_auto_part {
     QN_AUTO_PARTS,
 };
 
-#define QN_AUTO_EPOCH  2048u /* operations */
-/* Operations that a client runs until it tells them to the rule: in epochs, and
- * in trials, which may have to end early. */
-#define QN_AUTO_WINDOW 128u
-#define QN_AUTO_TRIAL  8u
+#define QN_AUTO_EPOCH  1024u /* operations */
+/* Operations and failed attempts of a client until it tells them to the rule;
+ * and where no attempt fails, so that there is nothing to choose. */
+#define QN_AUTO_WINDOW 32u
+#define QN_AUTO_CALM   512u
 
 /** What one client has seen as executor, or all of them. */
 struct qn_auto_window {
@@ -47,16 +51,21 @@ struct qn_auto_window {
     uint64_t failed; /* attempts to get the lock */
 };
 
-/** What the rule remembers; all zero at first. */
+/** What the rule remembers; all zero at first. In front is what each window
+ *  changes: one line. */
 struct qn_auto_state {
     uint64_t begin;             /* of this epoch or trial, ns; 0: none yet */
     struct qn_auto_window seen; /* in it, by all */
-    uint32_t home;              /* the backend that was cheapest */
-    uint32_t odd;               /* epochs in a row with another cost */
-    uint64_t epochs;            /* in `home` */
-    uint64_t cost;              /* of them: ns per 1024 operations, smoothed */
+    uint64_t changed;           /* the backend, ns */
+    uint64_t cost; /* at home: ns per 1024 operations, smoothed; 0: unknown */
+    bool warm;     /* operations count */
+    bool calm;     /* no attempt fails */
+    uint8_t home;  /* the backend that was cheapest */
+    uint8_t last;  /* before it */
+    uint8_t odd;   /* epochs in a row with another cost */
+    uint64_t uncounted; /* operations before `begin`, since `changed` */
     struct {
-        uint64_t due;     /* in which epoch it may be tried again */
+        uint64_t due;     /* when it may be tried again, ns */
         uint32_t doubled; /* how often its trials have failed */
     } trial[QN_AUTO_PARTS];
 };

@@ -86,7 +86,8 @@ Test(auto_rule, a_crowd_tries_no_lock)
     cr_expect_eq(share(&r, &crowd, QN_AUTO_CC_SYNCH, 1000000), 100);
 }
 
-/* Without the early end it would last as long as an epoch at home. */
+/* Without the early end it would last as long as an epoch at home, beside the
+ * operations that do not count. */
 Test(auto_rule, a_bad_trial_is_short)
 {
     const struct load l = {2, {100, 200, 0}, 64, 1};
@@ -94,8 +95,47 @@ Test(auto_rule, a_bad_trial_is_short)
     while (r.now == QN_AUTO_LOCK) {
         window(&r, &l);
     }
-    operate(&r, &l, QN_AUTO_EPOCH / 4 + 64);
+    operate(&r, &l, 3 * QN_AUTO_EPOCH / 4 + 64);
     cr_expect_eq(r.now, QN_AUTO_LOCK);
+}
+
+/* Also the first trials, and with two other backends. */
+Test(auto_rule, failed_trials_cost_a_few_percent)
+{
+    const struct load l = {3, {3000, 300, 100}, 600, 64};
+    struct run r = {.time = 1};
+    operate(&r, &l, 10000);
+    const uint64_t before = r.time;
+    operate(&r, &l, 20000);
+    cr_expect_leq((r.time - before) * 100, 20000 * l.ns[2] * 104, "%lu ns",
+                  r.time - before);
+}
+
+/* Where each operation takes many attempts it takes none of an epoch. */
+Test(auto_rule, a_crowd_leaves_the_lock_at_once)
+{
+    const struct load crowd = {2, {9000, 100, 0}, 2000, 64};
+    struct run r = {.time = 1};
+    while (r.now == QN_AUTO_LOCK && r.operations < QN_AUTO_EPOCH) {
+        window(&r, &crowd);
+    }
+    cr_expect_eq(r.now, QN_AUTO_CC_SYNCH);
+    cr_expect_leq(r.operations, 128);
+}
+
+/* A preemption: one epoch is no other load. */
+Test(auto_rule, one_slow_epoch_changes_nothing)
+{
+    const struct load l = {2, {100, 200, 0}, 10, 1};
+    struct run r = {.time = 1};
+    operate(&r, &l, 100000);
+    const uint64_t cost = r.s.cost;
+    for (uint32_t i = 0; i < 4; i++) {
+        r.time += 4000000;
+        operate(&r, &l, 3 * QN_AUTO_EPOCH);
+        cr_expect_eq(r.now, QN_AUTO_LOCK);
+        cr_expect_eq(r.s.cost, cost);
+    }
 }
 
 Test(auto_rule, it_follows_a_load_that_changes)
@@ -112,14 +152,18 @@ Test(auto_rule, it_follows_a_load_that_changes)
     }
 }
 
-/* The next trial is due behind the 32 bits, which is not at once. */
-Test(auto_rule, epochs_are_counted_beyond_32_bits)
+/* Nothing happens for an hour while a trial lasts: that is no loss of it. */
+Test(auto_rule, a_trial_of_an_hour_is_repeated_soon)
 {
-    static const struct load l = {2, {50, 70, 0}, 20, 2};
-    struct run r = {.s = {.epochs = UINT32_MAX - 64, .cost = 50 * 1024}};
-    r.s.trial[QN_AUTO_CC_SYNCH].due = r.s.epochs;
-    r.s.trial[QN_AUTO_CC_SYNCH].doubled = 8;
-    cr_assert_leq(share(&r, &l, QN_AUTO_CC_SYNCH, 60 * QN_AUTO_EPOCH), 2);
-    operate(&r, &l, 8 * QN_AUTO_EPOCH);
-    cr_assert_gt(r.s.epochs, UINT32_MAX);
+    const struct load l = {2, {100, 200, 0}, 64, 1};
+    struct run r = {.time = 1};
+    while (r.now == QN_AUTO_LOCK) {
+        window(&r, &l);
+    }
+    r.time += UINT64_C(3600) * 1000000000;
+    operate(&r, &l, 3 * QN_AUTO_EPOCH);
+    cr_assert_eq(r.now, QN_AUTO_LOCK);
+    const uint64_t before = r.in[QN_AUTO_CC_SYNCH];
+    operate(&r, &l, 500 * QN_AUTO_EPOCH);
+    cr_expect_gt(r.in[QN_AUTO_CC_SYNCH], before);
 }
