@@ -54,7 +54,8 @@ void qn_backoff_reset(struct qn_backoff *p);
 bool qn_backoff_again(struct qn_backoff *p);
 
 /** The same for one whose look is a whole turn, at a time that it knows: it
- *  looks for `look_ns`, and not for QN_BACKOFF_LOOKS turns before that. */
+ *  looks for `look_ns`, and not for QN_BACKOFF_LOOKS turns before that.
+ *  @param now  ns, monotonic. */
 bool qn_backoff_again_at(struct qn_backoff *p, qn_time_t now);
 
 #endif

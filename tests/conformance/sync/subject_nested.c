@@ -224,35 +224,18 @@ static bool served(const struct qn_subject *s)
     return n->outer_type->server != NULL || n->inner_type->server != NULL;
 }
 
-static void give_port(struct qn_subject *s, struct qn_sync_port *port)
-{
-    if (port != NULL) {
-        qn_ports_give(s->ports, port);
-    }
-}
-
-static int serve_one(struct qn_subject *s, const struct qn_delegate *d,
-                     const struct qn_delegate_type *type)
-{
-    struct qn_delegate_server server = {
-        .domain = qn_subject_domain(s, NULL, type->domains),
-        .port = qn_subject_server_port(s)};
-    const int rc = qn_delegate_serve(d, &server);
-    give_port(s, server.port);
-    return rc;
-}
-
 static int serve_outer(struct qn_subject *s)
 {
-    struct nested *n = s->handle;
     struct executor e;
     struct qn_sync_port *port = qn_subject_server_port(s);
     int rc = begin(s, NULL, &e, port);
     if (rc == QN_OK) {
-        rc = serve_one(s, &e.outer, n->outer_type);
+        rc = qn_subject_serve(s, &e.outer);
         end(&e);
     }
-    give_port(s, port);
+    if (port != NULL) {
+        qn_ports_give(s->ports, port);
+    }
     return rc;
 }
 
@@ -262,7 +245,7 @@ static int serve(struct qn_subject *s)
     struct nested *n = s->handle;
     int rc = QN_EBUSY;
     if (n->inner_type->server != NULL) {
-        rc = serve_one(s, &n->inner, n->inner_type);
+        rc = qn_subject_serve(s, &n->inner);
     }
     if (rc != QN_OK && n->outer_type->server != NULL) {
         rc = serve_outer(s);

@@ -4,7 +4,7 @@
  * costs nothing where there is one; it follows a load that changes.
  *
  * QN_PAUSE_FULL: the table of docs/measurements.md, with other operations,
- * stalls and seeds, in 3 minutes. QN_VERBOSE prints each run.
+ * stalls and seeds, in a minute and a half. QN_VERBOSE prints each run.
  */
 #include <stdio.h>
 #include <stdlib.h>
