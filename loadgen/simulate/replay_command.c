@@ -110,6 +110,18 @@ static void locks_differ(void *ctx, const struct qn_locks_row *r, uint64_t seed,
     (void)qn_replay_row_print(&row, s->o->to);
 }
 
+/* @return the exit status. */
+static int some_rows(uint32_t rows, const char *only)
+{
+    if (rows == 0) {
+        fprintf(stderr,
+                "quoin sim replay: --only %s names no row; choose one of L1 to "
+                "L10\n",
+                only);
+    }
+    return rows == 0 ? 2 : 0;
+}
+
 /* The exit status says whether verdicts differ, not whether rows hold. */
 static int check_locks(struct locks_rows *s,
                        const struct qn_locks_replay_opts *l, uint32_t *missed)
@@ -119,13 +131,14 @@ static int check_locks(struct locks_rows *s,
         .each = locks_row, .differs = locks_differ, .ctx = s};
     const int rc = qn_locks_check(&c, l, &e);
     *missed = s->differ;
-    if (rc == QN_OK) {
-        fprintf(s->o->to,
-                "%u rows, %u of which do not hold; in %u runs %u verdicts "
-                "differ\n",
-                c.rows, c.missed, c.runs, s->differ);
+    if (rc != QN_OK) {
+        return failure(rc, &e);
     }
-    return failure(rc, &e);
+    fprintf(s->o->to,
+            "%u rows, %u of which do not hold; in %u runs %u verdicts "
+            "differ\n",
+            c.rows, c.missed, c.runs, s->differ);
+    return some_rows(c.rows, l->only);
 }
 
 static int replay_locks(const struct qn_replay_opts *o, uint32_t *missed)
@@ -141,14 +154,7 @@ static int replay_locks(const struct qn_replay_opts *o, uint32_t *missed)
     }
     const int status = failure(qn_locks_replay(&l, locks_row, &s, &e), &e);
     *missed = s.missed;
-    if (status == 0 && s.rows == 0) {
-        fprintf(stderr,
-                "quoin sim replay: --only %s names no row; choose one of L1 to "
-                "L10\n",
-                o->only);
-        return 2;
-    }
-    return status;
+    return status != 0 ? status : some_rows(s.rows, o->only);
 }
 
 /* ---- S1 and S3 ---- */

@@ -275,7 +275,7 @@ int qn_auto_run(struct qn_auto_run_result *out,
         o->every <= o->skip) {
         return QN_EINVAL;
     }
-    int rc = qn_locks_machine_cores(o->machine, chosen_run.nodes, false,
+    int rc = qn_locks_machine_cores(o->machine, chosen_run.nodes, 0,
                                     chosen_run.core, chosen_run.domain);
     chosen_run.thread = calloc(chosen_run.nodes, sizeof *chosen_run.thread);
     rc = rc == QN_OK && chosen_run.thread == NULL ? QN_ENOMEM : rc;

@@ -138,7 +138,7 @@ static int round_run(const struct qn_sync_round_opts *opts,
     o.o.call_ps = (uint32_t)machine.dispatch;
     o.o.increment_ps = (uint32_t)machine.increment;
     o.o.looks_on = true;
-    int rc = qn_locks_machine_cores(&machine, o.threads, false, current.core,
+    int rc = qn_locks_machine_cores(&machine, o.threads, 0, current.core,
                                     current.domain);
     if (rc != QN_OK) {
         return rc;
