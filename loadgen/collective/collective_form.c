@@ -174,13 +174,14 @@ static bool turn(struct pipeline *p)
     return qn_sequenced_broadcast_poll(p->b) || moved;
 }
 
-static int park(struct pipeline *p)
+/* @param last  All has come: it waits for room only, for no message. */
+static int park(struct pipeline *p, bool last)
 {
     struct qn_doorbell *bell = &p->n->end->doorbell;
     int slept = QN_OK;
     qn_doorbell_arm(bell);
-    (void)qn_sequenced_broadcast_flush(p->b);
-    if (!qn_sequenced_broadcast_pending(p->b)) {
+    const bool left = qn_sequenced_broadcast_flush(p->b);
+    if ((left || !last) && !qn_sequenced_broadcast_pending(p->b)) {
         slept = qn_doorbell_wait(bell, p->n->deadline);
     }
     qn_doorbell_disarm(bell);
@@ -198,14 +199,14 @@ static int run_pipeline(struct pipeline *p)
         if (moved) {
             qn_backoff_reset(&backoff);
         } else if (!qn_backoff_again(&backoff)) {
-            rc = park(p);
+            rc = park(p, false);
             qn_backoff_reset(&backoff);
         }
         rc = rc == QN_OK ? qn_sequenced_broadcast_error(p->b) : rc;
     }
     /* The last acknowledgement. */
     while (rc == QN_OK && qn_sequenced_broadcast_flush(p->b)) {
-        rc = park(p);
+        rc = park(p, true);
     }
     p->n->wrong += rc == QN_OK && p->n->delivered != p->count;
     return rc;
