@@ -9,17 +9,18 @@
 
 /* Batches as long as this are those of a crowd, in which no lock is cheap. */
 #define CROWD  24u
-/* So many attempts fail for an operation where many wait; beside a long
- * operation one waiter alone makes five. */
+/* Where many clients wait, more attempts than this fail per operation. One
+ * waiter beside a long operation makes five. */
 #define FAILED 16u
 
-/* A failed trial is repeated when so many times of what it has lost has passed,
- * and at least so many epochs; then when twice as many have, and so on. */
+/* A failed trial is repeated after LOSSES times the time that it has lost, and
+ * after EPOCHS_MIN epochs at least. Each further failure doubles both, at most
+ * DOUBLED_MAX times. */
 #define LOSSES      50u
 #define EPOCHS_MIN  8u
 #define DOUBLED_MAX 5u
 
-/* More epochs than this a trial does not lose: then it was idle. */
+/* Epochs. A trial that seems to have lost more was idle. */
 #define LOST_MAX 4u
 
 static uint64_t ns_of(uint64_t operations, uint64_t cost)

@@ -27,7 +27,8 @@
  * comes from a server that does not run. */
 #define OWN_LOOK_NS (200 * QN_US)
 
-/* Scattered slots lie in a power of two of places, at least so many. */
+/* Scattered slots lie in a power of two of places, and in this number at least.
+ */
 #define SCATTERED_LEAST 128u
 
 /* Scattered, slot i is at i times an odd number of places, so no two are at

@@ -30,8 +30,8 @@ void qn_locks_machine_free(struct qn_locks_machine *m);
  * ascending order. Else the first is core 0, and the others are dealt round
  * robin over the sockets, first to one hyper-thread of each core.
  *
- * @param servers  0 to 2: so many nodes at the beginning have a physical core
- *                 for themselves, the second on the socket of core 0, too.
+ * @param servers  0 to 2: how many of the first nodes have a physical core for
+ *                 themselves; the second is on the socket of core 0, too.
  * @param core    [n] filled. @param domain  [n] filled: the socket of each.
  * @return QN_OK, QN_EINVAL: there are fewer.
  */

@@ -308,7 +308,7 @@ static void *serve(void *arg)
     /* relaxed: the word alone matters. */
     while (qn_load(&r->quit, QN_RELAXED) == 0) {
         if (r->s->type->serve(r->s) != QN_OK) {
-            (void)nanosleep(&pause, NULL); /* the other one serves */
+            (void)nanosleep(&pause, NULL); /* the other server serves */
         }
     }
     return NULL;
