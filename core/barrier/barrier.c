@@ -1,0 +1,106 @@
+/* What barriers have in common: names, memory, members. */
+#include "core/barrier/barrier.h"
+
+#include <string.h>
+
+#include "core/barrier/barrier_internal.h"
+#include "core/base/assert.h"
+#include "core/base/bits.h"
+#include "core/base/err.h"
+
+/* One more with each change of a layout or of the list of forms. */
+#define VERSION 1u
+
+_Static_assert(sizeof(struct qn_barrier_memory) == 2 * QN_CACHELINE,
+               "constants and arrivals do not share a line");
+
+const struct qn_barrier_form *const qn_barrier_forms[] = {&qn_barrier_central,
+                                                          NULL};
+#define FORMS (QN_ARRAY_COUNT(qn_barrier_forms) - 1)
+
+/* What memory says that holds a barrier of that form. */
+static uint32_t says(uint32_t form)
+{
+    return VERSION << 16 | (form + 1);
+}
+
+/* @return the number of the form; FORMS: there is none. */
+static uint32_t form_of(const struct qn_barrier_opts *opts)
+{
+    const char *name = opts->form != NULL ? opts->form : "central";
+    uint32_t i = 0;
+    while (i < FORMS && strcmp(qn_barrier_forms[i]->name, name) != 0) {
+        i++;
+    }
+    return i;
+}
+
+size_t qn_barrier_bytes(const struct qn_barrier_opts *opts)
+{
+    if (opts->members < 1 || opts->members > QN_BARRIER_MEMBERS_MAX ||
+        form_of(opts) == FORMS) {
+        return 0;
+    }
+    return sizeof(struct qn_barrier_memory) +
+           qn_align_up(opts->members * sizeof(struct qn_barrier_seat),
+                       QN_CACHELINE);
+}
+
+int qn_barrier_format(void *memory, size_t bytes,
+                      const struct qn_barrier_opts *opts)
+{
+    struct qn_barrier_memory *m = memory;
+    const size_t needed = qn_barrier_bytes(opts);
+    if (needed == 0) {
+        return QN_EINVAL;
+    }
+    if (bytes < needed) {
+        return QN_EMSGSIZE;
+    }
+    QN_ASSERT((uintptr_t)memory % QN_CACHELINE == 0);
+    memset(memory, 0, needed);
+    /* relaxed, all: no other thread has the barrier yet. */
+    qn_store(&m->says, says(form_of(opts)), QN_RELAXED);
+    qn_store(&m->members, opts->members, QN_RELAXED);
+    qn_store(&m->own_cores, opts->own_cores, QN_RELAXED);
+    return QN_OK;
+}
+
+int qn_barrier_join(void *memory, uint32_t member, struct qn_barrier_member *me)
+{
+    struct qn_barrier_memory *m = memory;
+    /* relaxed, all: constant since before the caller got the memory. */
+    const uint32_t form = qn_load(&m->says, QN_RELAXED) - says(0);
+    const uint32_t members = qn_load(&m->members, QN_RELAXED);
+    uint32_t free_seat = 0;
+    if (form >= FORMS || member >= members) {
+        return QN_EINVAL;
+    }
+    /* acquire -> the store of qn_barrier_leave: the episode is there. */
+    if (!qn_cas(&m->seat[member].taken, &free_seat, 1, QN_ACQUIRE)) {
+        return QN_EBUSY;
+    }
+    *me = (struct qn_barrier_member){
+        .form = qn_barrier_forms[form],
+        .memory = m,
+        .member = member,
+        .members = members,
+        /* relaxed: written by the holder of the seat only. */
+        .episode = qn_load(&m->seat[member].episode, QN_RELAXED),
+        .own_cores = qn_load(&m->own_cores, QN_RELAXED) != 0};
+    return QN_OK;
+}
+
+void qn_barrier_leave(struct qn_barrier_member *me)
+{
+    struct qn_barrier_seat *seat = &me->memory->seat[me->member];
+    /* relaxed: published by the next store. */
+    qn_store(&seat->episode, me->episode, QN_RELAXED);
+    /* release -> the compare-and-swap of qn_barrier_join. */
+    qn_store(&seat->taken, 0, QN_RELEASE);
+}
+
+const char *qn_barrier_form_name(const struct qn_barrier_member *me)
+{
+    return me->form->name;
+}

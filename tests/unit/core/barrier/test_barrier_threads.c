@@ -1,0 +1,191 @@
+/*
+ * Every barrier under threads and processes. Before episode e each member
+ * writes e to its cell of side e % 2, in memory without any order of its own,
+ * which ThreadSanitizer watches; behind it, it finds e in the cells of all. A
+ * cell is written again in episode e + 2, which none enters before all have
+ * left e.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/core/barrier/barrier_of.h"
+
+#define MEMBERS_MOST 16u
+
+/* Shared, by processes, too. */
+struct cells {
+    uint32_t cell[2][MEMBERS_MOST];
+};
+
+struct world {
+    void *memory;
+    struct cells *cells;
+    uint32_t members;
+    uint32_t episodes;
+    bool one_core;
+    bool slow; /* member 0 yields in front of each episode */
+};
+
+struct worker {
+    struct world *w;
+    uint32_t member;
+    pthread_t thread;
+    uint32_t wrong; /* cells found with another episode */
+};
+
+static void stay_on_one_core(void)
+{
+    cpu_set_t set;
+    int core = sched_getcpu();
+    CPU_ZERO(&set);
+    CPU_SET(core < 0 ? 0 : (unsigned)core, &set);
+    (void)sched_setaffinity(0, sizeof set, &set);
+}
+
+static uint32_t pass(const struct world *w, struct qn_barrier_member *me,
+                     uint32_t e)
+{
+    uint32_t wrong = 0;
+    w->cells->cell[e % 2][me->member] = e;
+    qn_barrier_wait(me);
+    for (uint32_t i = 0; i < w->members; i++) {
+        wrong += w->cells->cell[e % 2][i] != e;
+    }
+    return wrong;
+}
+
+/* In the middle the thread gives up its seat and takes it again. */
+static uint32_t pass_all(const struct world *w, uint32_t member)
+{
+    struct qn_barrier_member me;
+    uint32_t wrong = qn_barrier_join(w->memory, member, &me) != QN_OK;
+    for (uint32_t e = 1; e <= w->episodes && wrong == 0; e++) {
+        if (w->slow && member == 0) {
+            sched_yield();
+        }
+        wrong += pass(w, &me, e);
+        if (e == w->episodes / 2) {
+            qn_barrier_leave(&me);
+            wrong += qn_barrier_join(w->memory, member, &me) != QN_OK;
+        }
+    }
+    qn_barrier_leave(&me);
+    return wrong;
+}
+
+static void *work(void *arg)
+{
+    struct worker *me = arg;
+    me->wrong = pass_all(me->w, me->member);
+    return NULL;
+}
+
+static void with_threads(struct world *w)
+{
+    static struct cells cells;
+    struct worker worker[MEMBERS_MOST];
+    w->cells = &cells;
+    memset(&cells, 0, sizeof cells);
+    if (w->one_core) {
+        stay_on_one_core(); /* and the threads that it starts */
+    }
+    for (uint32_t i = 0; i < w->members; i++) {
+        worker[i] = (struct worker){.w = w, .member = i};
+        cr_assert_eq(pthread_create(&worker[i].thread, NULL, work, &worker[i]),
+                     0);
+    }
+    for (uint32_t i = 0; i < w->members; i++) {
+        pthread_join(worker[i].thread, NULL);
+        cr_expect_eq(worker[i].wrong, 0, "member %u: %u cells", i,
+                     worker[i].wrong);
+    }
+}
+
+static void with_each_form(struct world w, bool own_cores)
+{
+    EACH_FORM(form)
+    {
+        const struct qn_barrier_opts o = {
+            .form = form->name, .members = w.members, .own_cores = own_cores};
+        w.memory = barrier_of(&o);
+        with_threads(&w);
+        free(w.memory);
+    }
+}
+
+Test(barrier_threads, none_leaves_before_all_have_entered, .timeout = 60)
+{
+    with_each_form((struct world){.members = 2, .episodes = 400}, false);
+    with_each_form((struct world){.members = 4, .episodes = 200}, false);
+    with_each_form((struct world){.members = 16, .episodes = 30}, false);
+}
+
+Test(barrier_threads, of_members_that_look_on_neither, .timeout = 60)
+{
+    with_each_form((struct world){.members = 2, .episodes = 400}, true);
+    with_each_form((struct world){.members = 4, .episodes = 50}, true);
+}
+
+Test(barrier_threads, a_slow_member_holds_up_all, .timeout = 60)
+{
+    with_each_form((struct world){.members = 4, .episodes = 100, .slow = true},
+                   false);
+}
+
+Test(barrier_threads, on_one_core_they_pass_too, .timeout = 60)
+{
+    with_each_form(
+        (struct world){.members = 4, .episodes = 60, .one_core = true}, false);
+    with_each_form(
+        (struct world){.members = 3, .episodes = 20, .one_core = true}, true);
+}
+
+static void *mapped(int fd, size_t bytes)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    cr_assert_neq(at, MAP_FAILED);
+    return at;
+}
+
+/* The cells lie in the first page, the barrier in the next ones. */
+#define CELLS_BYTES 4096u
+
+static void with_processes(const struct qn_barrier_opts *o)
+{
+    const size_t bytes = qn_barrier_bytes(o);
+    const int fd = memfd_create("barrier", 0);
+    pid_t child[MEMBERS_MOST];
+    cr_assert_eq(ftruncate(fd, (off_t)(CELLS_BYTES + bytes)), 0);
+    char *at = mapped(fd, CELLS_BYTES + bytes);
+    cr_assert_eq(qn_barrier_format(at + CELLS_BYTES, bytes, o), QN_OK);
+    for (uint32_t i = 0; i < o->members; i++) {
+        child[i] = fork();
+        if (child[i] == 0) {
+            char *mine = mapped(fd, CELLS_BYTES + bytes);
+            const struct world w = {.memory = mine + CELLS_BYTES,
+                                    .cells = (struct cells *)(void *)mine,
+                                    .members = o->members,
+                                    .episodes = 60};
+            _exit(pass_all(&w, i) == 0 && mine != at ? 0 : 1);
+        }
+    }
+    for (uint32_t i = 0; i < o->members; i++) {
+        int status = -1;
+        cr_expect_eq(waitpid(child[i], &status, 0), child[i]);
+        cr_expect_eq(status, 0, "member %u: %d", i, status);
+    }
+    munmap(at, CELLS_BYTES + bytes);
+    close(fd);
+}
+
+Test(barrier_threads, processes_map_it_at_different_addresses, .timeout = 60)
+{
+    EACH_FORM(form)
+    {
+        const struct qn_barrier_opts o = {.form = form->name, .members = 4};
+        with_processes(&o);
+    }
+}
