@@ -1,0 +1,39 @@
+#ifndef QN_BARRIER_GOMP_TEAM_BARRIERS_H
+#define QN_BARRIER_GOMP_TEAM_BARRIERS_H
+
+/**
+ * The barriers of the teams that one thread begins, one for each size of team.
+ *
+ * A team lives for one parallel region; the next one of that size gets the same
+ * barrier, which every member has then left: the region has ended with a
+ * barrier of libgomp. So its members go on counting episodes where the threads
+ * before them were, and nothing is made anew.
+ */
+
+#include <stdint.h>
+
+#include "core/barrier/barrier.h"
+
+#define QN_GOMP_TEAM_MAX 256u /* larger teams keep GOMP's barrier */
+
+struct qn_team_barrier {
+    uint32_t size;
+    struct qn_team_seat {
+        alignas(QN_CACHELINE) struct qn_barrier_member me;
+    } * seat;     /* [size] owned; each is used by that member's thread */
+    void *memory; /* owned; of the barrier */
+};
+
+/**
+ * The barrier of the next team of the calling thread. It is freed when the
+ * thread ends.
+ *
+ * @param size   Threads of the team, at least 2.
+ * @param cores  That they run on.
+ * @return NULL: a larger team, or no memory.
+ *
+ * Any thread; allocates once per thread and size.
+ */
+struct qn_team_barrier *qn_team_barrier_of(uint32_t size, uint32_t cores);
+
+#endif
