@@ -195,11 +195,12 @@ void lane_make(struct lane_world *w)
 
 struct lane_search lane_search;
 
-/* C11: 3 deviations with two nodes and 2 with more, or what is asked for. */
-static uint32_t least(uint32_t nodes)
+/* C11: 3 deviations with two nodes, 2 with more or with long messages, whose
+ * many cells make it twenty times as many schedules; or what is asked for. */
+static uint32_t least(uint32_t nodes, bool longer)
 {
     const char *more = getenv("QN_EXPLORE_DEVIATIONS");
-    uint32_t usual = nodes == 2 ? 3 : 2;
+    uint32_t usual = nodes == 2 && !(longer && LANE_LESS == 0) ? 3 : 2;
     if (lane_search.on) {
         return lane_search.deviations;
     }
@@ -216,7 +217,8 @@ static bool chosen(enum qn_explore_memory m)
     return only == NULL || (strcmp(only, "c11") == 0) == (m == QN_EXPLORE_C11);
 }
 
-static void explore_in(enum qn_explore_memory m, struct qn_explore_opts o)
+static void explore_in(enum qn_explore_memory m, struct qn_explore_opts o,
+                       bool longer)
 {
     struct qn_explored out;
     const char *replay = getenv("QN_SIM_REPLAY");
@@ -227,8 +229,8 @@ static void explore_in(enum qn_explore_memory m, struct qn_explore_opts o)
     o.all = o.all && !lane_search.on; /* a child may lose memory */
     o.deviations -= o.deviations > LANE_LESS ? LANE_LESS : 0;
     if (m == QN_EXPLORE_C11 && (lane_search.on || lane_kind.most == 0)) {
-        o.deviations = lane_search.on ? least(o.nodes)
-                                      : QN_MAX(o.deviations, least(o.nodes));
+        uint32_t asked = least(o.nodes, longer);
+        o.deviations = lane_search.on ? asked : QN_MAX(o.deviations, asked);
     }
     bool good = replay != NULL ? qn_explore_replay(&o, replay, &out)
                                : qn_explore(&o, &out);
@@ -242,10 +244,15 @@ static void explore_in(enum qn_explore_memory m, struct qn_explore_opts o)
     cr_assert(replay != NULL || out.complete);
 }
 
+static void explore_in_both(struct qn_explore_opts o, bool longer)
+{
+    explore_in(QN_EXPLORE_TSO, o, longer);
+    explore_in(QN_EXPLORE_C11, o, longer);
+}
+
 void lane_explore_in_both(struct qn_explore_opts o)
 {
-    explore_in(QN_EXPLORE_TSO, o);
-    explore_in(QN_EXPLORE_C11, o);
+    explore_in_both(o, false);
 }
 
 /* No more than a transport has time for, or what is asked for. */
@@ -272,7 +279,7 @@ void lane_explore(struct qn_explore_opts o, struct lane_world *w)
     o.teardown = lane_teardown;
     o.check = o.check != NULL ? o.check : all_received;
     o.ctx = w;
-    lane_explore_in_both(o);
+    explore_in_both(o, w->bytes > LANE_SHORT);
     free(w->lane[0]);
     free(w->lane[1]);
 }
