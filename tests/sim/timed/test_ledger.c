@@ -15,10 +15,10 @@
 #include "tests/support/test.h"
 #include "transports/registry.h"
 
-#define CELLS    1024u  /* of a lane, used in runs of 64 */
-#define WARM     256u   /* both runs that are in use, twice */
-#define MESSAGES 100u   /* after that; each run takes as long */
-#define GAP_NS   20000u /* longer than any message */
+#define CELLS    1024u /* of a lane, used in runs of 64 */
+#define WARM     128u  /* both runs that are in use */
+#define MESSAGES 33u   /* after that; each run takes as long */
+#define GAP_NS   5000u /* longer than any message */
 
 /* Code between two accesses runs ahead of the others' time: so each message has
  * a place of its own for its moment. */
