@@ -23,6 +23,9 @@ must_pass() {
 fresh
 printf '#ifndef QN_KVS_X_H\n#define QN_KVS_X_H\nuint8_t x;\n#endif\n' >"$tmp/t/kvs/x.h"
 must_fail headers.sh "a type without its include"
+printf '#include <stdint.h>\n#include "kvs/x.h"\n' >"$tmp/t/kvs/x.c"
+must_fail headers.sh "the same behind an include of its source"
+rm "$tmp/t/kvs/x.c"
 printf '#ifndef QN_KVS_Y_H\n#define QN_KVS_Y_H\n#endif\n' >"$tmp/t/kvs/x.h"
 must_fail headers.sh "the guard of another header"
 printf '#ifndef QN_KVS_X_H\n#define QN_KVS_X_H\n#endif\n' >"$tmp/t/kvs/x.h"
