@@ -346,7 +346,6 @@ static struct qn_sim_commit_opts full(enum qn_sim_tree tree)
     o.clients = 64;
     o.reads = 0;
     o.batch_commands = 1;
-    o.load_ns = QN_MS;
     o.jitter = 0;
     return o;
 }
@@ -432,6 +431,7 @@ Test(sim_commit, a_turn_is_bounded_though_nothing_can_be_applied,
     struct qn_sim_commit_opts o = full(QN_SIM_TREE_STREAM);
     o.memory = true;
     o.replicas = 20;
+    o.load_ns = QN_MS;
     o.prices = &software;
     struct qn_sim_commit_result r = run(o);
     cr_assert(r.broken == NULL, "%s", r.broken);
