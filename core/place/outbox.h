@@ -55,7 +55,7 @@
 #include "core/qp.h"
 #include "core/wait/doorbell.h"
 
-#define QN_OUTBOX_VERSION 9u
+#define QN_OUTBOX_VERSION 10u
 #define QN_LANE_BYTES_MAX ((size_t)1 << 30)
 #define QN_RING_BYTES_MAX ((size_t)1 << 36) /* of the arena, too */
 
@@ -99,13 +99,16 @@ struct qn_outbox_state {
     qn_a64 mapped;  /* epoch of the accept register whose owner's ring this
                        incarnation has mapped, release */
     qn_a64 ring;    /* bytes of the ring that are allocated, release */
-    qn_a64 phase;   /* 0 starting, 1 serving, 2 draining, 3 ended */
+    qn_a64 read;    /* bytes of batches that this incarnation has read, or
+                       received; relaxed: a sign of progress */
     qn_a64 stopped; /* epoch that its leader, this incarnation, can never begin,
                        + 1; with bit 63: it cannot now, for its log has a gap;
                        0: none; all ones: this incarnation goes on by force;
                        release (PROTOCOL.md 6.5) */
-    qn_a64 read;    /* bytes of batches that this incarnation has read, or
-                       received;    relaxed: a sign of progress */
+    /* Seldom written: what a proposal looks at (`held`) is in no line that each
+     * command writes. */
+    alignas(QN_CACHELINE) qn_a64 phase; /* 0 starting, 1 serving, 2 draining,
+                                           3 ended */
     qn_a64 hold_slot; /* first slot that is to be kept for a joiner which gets
                          a snapshot from here; 0: none; release */
     qn_a64 hold_done; /* part of that snapshot sent, of QN_HOLD_DONE */

@@ -32,7 +32,7 @@
 enum {
     CAPACITY = 8,       /* unless it is chosen */
     LOOK_EVERY = 50000, /* ns */
-    LOOKS = 8,          /* for a whole turn, while nothing comes */
+    LOOKS = 64,         /* for a whole turn, while nothing comes */
     EVENTS = 3 + QN_GROUP_LINKS_MAX + QN_NODES_MAX,
 };
 

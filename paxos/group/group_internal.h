@@ -88,30 +88,34 @@ struct qn_group_order {
 
 struct qn_group {
     /* What a proposal and its apply touch, in a few lines. */
-    struct qn_fork_mark own;     /* of the process that joined */
-    struct qn_driver *driver;    /* the member's; NULL: it does not run */
-    struct qn_alloc_unmet alloc; /* of everything but this struct */
-    struct qn_alloc_limit limit; /* below it, if the host has set one */
+    struct qn_fork_mark own;  /* of the process that joined */
+    struct qn_driver *driver; /* the member's; NULL: it does not run */
     enum qn_group_step step;
     enum qn_group_reason reason;
     bool jumped; /* its thread has ended inside of a callback */
     bool turning, applying;
     bool serving;
-    bool armed;    /* the last turn said so */
-    bool kicked;   /* and something was asked since */
-    bool asked;    /* something, since the last turn */
-    bool listed;   /* its thread is known */
-    qn_time_t now; /* of the turn; 0: there is none */
+    bool armed;  /* the last turn said so */
+    bool kicked; /* and something was asked since */
+    bool asked;  /* something, since the last turn */
+    bool listed; /* its thread is known */
+    int takes;   /* proposals, as of this turn: QN_OK; QN_ENOQUORUM: the group
+                    has halted; QN_EAGAIN: the leader holds them back */
+    uint32_t looks; /* at the channels only, before the next turn */
+    qn_time_t now;  /* of the turn; 0: there is none */
     uint64_t commands;
-    struct qn_waits proposals, barriers;
-    uint64_t barriers_new; /* barriers without an index yet */
+    struct qn_waits proposals;
+    struct qn_dialogue_layout layout;
+    struct qn_waits barriers;
+    uint64_t barriers_new;       /* barriers without an index yet */
+    struct qn_alloc_unmet alloc; /* of everything but this struct */
+    struct qn_alloc_limit limit; /* below it, if the host has set one */
     struct qn_member *member;
     const struct qn_apply_failure *failure; /* the driver's */
     uint64_t unmet; /* requests of memory, for which something was given back */
     qn_time_t poll_at;    /* look at the descriptors, also if not armed */
     qn_time_t spin_until; /* it arms not before */
     qn_time_t due;        /* `looks`: unless it is due before */
-    uint32_t looks;       /* at the channels only, before the next turn */
 
     struct qn_group_opts o; /* `feed` is the next field, or NULL */
     struct qn_feed_opts feed;
@@ -132,7 +136,6 @@ struct qn_group {
     qn_node_t contact; /* the one that is asked */
     uint64_t untold;   /* from MEET on: seats not told of this member */
 
-    struct qn_dialogue_layout layout;
     int commons_fd; /* -1 */
     struct qn_commons *commons;
     int doorbell_fd[QN_NODES_MAX]; /* [layout.nodes]; -1 */

@@ -285,6 +285,15 @@ static bool gives_back(struct qn_group *g)
     return qn_driver_give_back(g->driver);
 }
 
+/* Halted goes before held back. */
+static int takes(const struct qn_group *g)
+{
+    if (qn_driver_halted(g->driver)) {
+        return QN_ENOQUORUM;
+    }
+    return qn_driver_held(g->driver) ? QN_EAGAIN : QN_OK;
+}
+
 /* @return true: something was asked for, or has come. */
 static bool receive(struct qn_group *g, qn_time_t now)
 {
@@ -294,6 +303,7 @@ static bool receive(struct qn_group *g, qn_time_t now)
     did |= qn_driver_turn(g->driver, now, qn_clock_wall_ms());
     g->applying = false;
     barriers_end(g);
+    g->takes = takes(g); /* one look for all that callbacks propose */
     return did;
 }
 
@@ -394,16 +404,14 @@ static int propose_check(struct qn_group *g, size_t len)
     if (len == 0 || len > g->layout.command_max) {
         return len == 0 ? QN_EINVAL : QN_EMSGSIZE;
     }
-    if (qn_waits_given_up(&g->proposals) || qn_driver_halted(g->driver)) {
+    const int now = g->turning ? g->takes : takes(g);
+    if (qn_waits_given_up(&g->proposals) || now == QN_ENOQUORUM) {
         return QN_ENOQUORUM;
     }
     if (!qn_waits_room(&g->proposals, len)) {
         return refused(g, QN_GROUP_FULL);
     }
-    if (qn_driver_held(g->driver)) {
-        return refused(g, QN_GROUP_HELD);
-    }
-    return QN_OK;
+    return now == QN_EAGAIN ? refused(g, QN_GROUP_HELD) : QN_OK;
 }
 
 static int propose(struct qn_group *g, struct qn_slice command,
