@@ -45,6 +45,7 @@ enum order_kind {
 struct order {
     enum order_kind kind;
     uint64_t n, timeout;
+    uint64_t bytes; /* proposed at the end of a barrier */
     struct qn_group_change change;
 };
 
@@ -60,6 +61,7 @@ static struct member {
     bool holds; /* a cut is not given yet */
     struct group_world_report r;
     uint64_t wanted, timeout;
+    uint64_t bytes_at_barrier; /* proposed at the end of each; 0: nothing */
     uint64_t results; /* of the own apply, not told yet: what they must be */
     uint64_t expected[1 << 16];
     uint64_t told;
@@ -179,12 +181,6 @@ static void on_done(void *ctx, int err, uint64_t result)
     }
 }
 
-static void on_barrier(void *ctx, int err, uint64_t result)
-{
-    struct member *m = ctx;
-    m->r.barriers += err == QN_OK && result == 0;
-}
-
 static void on_change(void *ctx, int err, uint64_t result)
 {
     struct member *m = ctx;
@@ -208,6 +204,15 @@ static int propose_one(struct member *m, size_t bytes, uint64_t timeout)
     m->r.asked += err == QN_OK;
     m->r.refused += err != QN_OK;
     return err;
+}
+
+static void on_barrier(void *ctx, int err, uint64_t result)
+{
+    struct member *m = ctx;
+    m->r.barriers += err == QN_OK && result == 0;
+    if (m->bytes_at_barrier > 0) {
+        (void)propose_one(m, m->bytes_at_barrier, QN_GROUP_FOREVER);
+    }
 }
 
 static void propose(struct member *m)
@@ -363,6 +368,7 @@ static bool obey(struct member *m, int control)
         (void)propose_one(m, o.n, o.timeout);
         break;
     case ORDER_BARRIER:
+        m->bytes_at_barrier = o.bytes;
         for (uint64_t i = 0; i < o.n; i++) {
             m->r.last =
                 qn_group_barrier(m->group, QN_GROUP_FOREVER, on_barrier, m);
@@ -695,6 +701,12 @@ void group_world_propose_once(struct group_world *w, uint32_t i, size_t bytes,
 void group_world_barrier(struct group_world *w, uint32_t i, uint64_t n)
 {
     order(w, i, &(struct order){.kind = ORDER_BARRIER, .n = n});
+}
+
+void group_world_propose_at_barrier(struct group_world *w, uint32_t i,
+                                    size_t bytes)
+{
+    order(w, i, &(struct order){.kind = ORDER_BARRIER, .n = 1, .bytes = bytes});
 }
 
 void group_world_fail(struct group_world *w, uint32_t i, int err, uint64_t n)

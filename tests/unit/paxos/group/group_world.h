@@ -127,6 +127,9 @@ void group_world_propose(struct group_world *w, uint32_t i, uint64_t n,
 void group_world_propose_once(struct group_world *w, uint32_t i, size_t bytes,
                               uint64_t timeout);
 void group_world_barrier(struct group_world *w, uint32_t i, uint64_t n);
+/** One barrier, at the end of which it proposes once: inside of a turn. */
+void group_world_propose_at_barrier(struct group_world *w, uint32_t i,
+                                    size_t bytes);
 /** Its next `n` applies return that error. */
 void group_world_fail(struct group_world *w, uint32_t i, int err, uint64_t n);
 /** While `hold`, a snapshot that it gives does not go on. */

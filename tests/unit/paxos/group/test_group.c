@@ -483,6 +483,16 @@ static bool is_held(uint32_t i)
     return r.last == QN_EAGAIN && r.reason == QN_GROUP_HELD;
 }
 
+/* A callback is told the same as the program between two turns. */
+static void expect_held_inside(uint32_t i)
+{
+    const uint64_t taken = group_world_report(&w, i).asked;
+    group_world_propose_at_barrier(&w, i, 8);
+    group_world_wait(&w, i, has_barriers, 1);
+    cr_expect(is_held(i));
+    cr_expect_eq(group_world_report(&w, i).asked, taken);
+}
+
 /* With three of five voters stalled the leader may give up two of them, and
  * waits for the third. A follower that is told so, and asks again when its
  * descriptor is readable, goes on when that one resumes. */
@@ -501,6 +511,7 @@ CASE(a_follower_goes_on_when_the_leader_is_held_no_more)
     } while (!is_held(leader));
     group_world_propose(&w, asks, 10, LONG);
     cr_expect(is_held(asks));
+    expect_held_inside(leader);
     group_world_stop(&w, (leader + 2) % 5, false);
     group_world_wait(&w, asks, has_ended, 10);
     cr_expect_eq(group_world_report(&w, asks).applied, 10);
