@@ -77,7 +77,7 @@ static void note_alone(uint64_t took)
 static void client(uint32_t node)
 {
     struct qn_delegate_client c;
-    uint64_t result, last = 0, from, now = 0;
+    uint64_t result = 0, last = 0, from, now = 0;
     const uint64_t end = node <= load.leave ? LEAVE_NS : RUN_NS;
     cr_assert_eq(qn_delegate_join(&world.d, &c, NULL), QN_OK);
     do {
