@@ -7,15 +7,17 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/wait/park.h"
 
 /* One more with each change of a layout or of the list of forms. */
 #define VERSION 1u
 
+_Static_assert(sizeof(struct qn_barrier_line) == QN_CACHELINE, "one line each");
 _Static_assert(sizeof(struct qn_barrier_memory) == 2 * QN_CACHELINE,
                "constants and arrivals do not share a line");
 
-const struct qn_barrier_form *const qn_barrier_forms[] = {&qn_barrier_central,
-                                                          NULL};
+const struct qn_barrier_form *const qn_barrier_forms[] = {
+    &qn_barrier_central, &qn_barrier_dissemination, &qn_barrier_mcs, NULL};
 #define FORMS (QN_ARRAY_COUNT(qn_barrier_forms) - 1)
 
 /* What memory says that holds a barrier of that form. */
@@ -24,10 +26,22 @@ static uint32_t says(uint32_t form)
     return VERSION << 16 | (form + 1);
 }
 
-/* @return the number of the form; FORMS: there is none. */
-static uint32_t form_of(const struct qn_barrier_opts *opts)
+static bool is_shared(const struct qn_barrier_opts *opts)
 {
-    const char *name = opts->form != NULL ? opts->form : "central";
+    const uint32_t cores = opts->cores != 0 ? opts->cores : qn_park_cores();
+    return !opts->own_cores && opts->members > cores;
+}
+
+static const char *form_that_suits(const struct qn_barrier_opts *opts)
+{
+    return opts->members <= QN_BARRIER_CENTRAL || is_shared(opts)
+               ? "central"
+               : "dissemination";
+}
+
+/* @return its number; FORMS: there is none of that name. */
+static uint32_t form_named(const char *name)
+{
     uint32_t i = 0;
     while (i < FORMS && strcmp(qn_barrier_forms[i]->name, name) != 0) {
         i++;
@@ -35,15 +49,16 @@ static uint32_t form_of(const struct qn_barrier_opts *opts)
     return i;
 }
 
+/* The same for all forms: which one suits may depend on the thread that asks.
+ */
 size_t qn_barrier_bytes(const struct qn_barrier_opts *opts)
 {
     if (opts->members < 1 || opts->members > QN_BARRIER_MEMBERS_MAX ||
-        form_of(opts) == FORMS) {
+        (opts->form != NULL && form_named(opts->form) == FORMS)) {
         return 0;
     }
     return sizeof(struct qn_barrier_memory) +
-           qn_align_up(opts->members * sizeof(struct qn_barrier_seat),
-                       QN_CACHELINE);
+           opts->members * sizeof(struct qn_barrier_line);
 }
 
 int qn_barrier_format(void *memory, size_t bytes,
@@ -58,11 +73,13 @@ int qn_barrier_format(void *memory, size_t bytes,
         return QN_EMSGSIZE;
     }
     QN_ASSERT((uintptr_t)memory % QN_CACHELINE == 0);
+    const char *name = opts->form != NULL ? opts->form : form_that_suits(opts);
     memset(memory, 0, needed);
     /* relaxed, all: no other thread has the barrier yet. */
-    qn_store(&m->says, says(form_of(opts)), QN_RELAXED);
+    qn_store(&m->says, says(form_named(name)), QN_RELAXED);
     qn_store(&m->members, opts->members, QN_RELAXED);
     qn_store(&m->own_cores, opts->own_cores, QN_RELAXED);
+    qn_store(&m->shared_cores, is_shared(opts), QN_RELAXED);
     return QN_OK;
 }
 
@@ -77,7 +94,7 @@ int qn_barrier_join(void *memory, uint32_t member, struct qn_barrier_member *me)
         return QN_EINVAL;
     }
     /* acquire -> the store of qn_barrier_leave: the episode is there. */
-    if (!qn_cas(&m->seat[member].taken, &free_seat, 1, QN_ACQUIRE)) {
+    if (!qn_cas(&m->line[member].taken, &free_seat, 1, QN_ACQUIRE)) {
         return QN_EBUSY;
     }
     *me = (struct qn_barrier_member){
@@ -86,14 +103,15 @@ int qn_barrier_join(void *memory, uint32_t member, struct qn_barrier_member *me)
         .member = member,
         .members = members,
         /* relaxed: written by the holder of the seat only. */
-        .episode = qn_load(&m->seat[member].episode, QN_RELAXED),
-        .own_cores = qn_load(&m->own_cores, QN_RELAXED) != 0};
+        .episode = qn_load(&m->line[member].episode, QN_RELAXED),
+        .own_cores = qn_load(&m->own_cores, QN_RELAXED) != 0,
+        .shared_cores = qn_load(&m->shared_cores, QN_RELAXED) != 0};
     return QN_OK;
 }
 
 void qn_barrier_leave(struct qn_barrier_member *me)
 {
-    struct qn_barrier_seat *seat = &me->memory->seat[me->member];
+    struct qn_barrier_line *seat = &me->memory->line[me->member];
     /* relaxed: published by the next store. */
     qn_store(&seat->episode, me->episode, QN_RELAXED);
     /* release -> the compare-and-swap of qn_barrier_join. */

@@ -13,9 +13,16 @@
  *     qn_barrier_wait(&me);                       any number of times
  *     qn_barrier_leave(&me);
  *
- * | form    | lines that move in an episode  | one behind the other      |
- * |---------|--------------------------------|---------------------------|
- * | central | one, to each member and back   | n                         |
+ * | form          | of n members, lines moved | one behind the other       |
+ * |---------------|---------------------------|----------------------------|
+ * | central       | n, and one to n           | n: all want one line       |
+ * | dissemination | n log2(n)                 | log2(n), rounded up        |
+ * | mcs           | 2 (n - 1)                 | log4(n) up and log2(n) down |
+ *
+ * Without a name it is central up to QN_BARRIER_CENTRAL members, and where
+ * there are more members than cores: each passes it by one operation, whichever
+ * comes last, while in the other two a member waits for others in turn, each of
+ * which must get a core first. Else it is dissemination.
  *
  * A member is one thread. wait belongs to it; join and leave are any thread's.
  * What is shared is shared by indices, so processes may map the memory at
@@ -31,6 +38,8 @@
 #include "core/wait/baton.h"
 
 #define QN_BARRIER_MEMBERS_MAX 1024u
+/** Up to so many members a central barrier is the fastest on own cores. */
+#define QN_BARRIER_CENTRAL     4u
 
 struct qn_barrier_form;
 struct qn_barrier_memory;
@@ -39,10 +48,10 @@ struct qn_barrier_memory;
 struct qn_barrier_opts {
     const char *form; /* its name, borrowed; NULL: what suits the rest */
     uint32_t members; /* 1 .. QN_BARRIER_MEMBERS_MAX */
-    uint32_t cores;   /* that the members run on; 0: not known, as with one core
-                         each that other programs may want */
-    bool own_cores;   /* each member has a core of its own, for as long as it is
-                         one: it looks on and does not sleep */
+    uint32_t cores; /* that the members run on; 0: as many as the affinity mask
+                       of the thread that formats it has */
+    bool own_cores; /* each member has a core of its own, for as long as it is
+                       one: it looks on and does not sleep */
 };
 
 /** A member. Private to its thread; fields are private but for `waits`, which
@@ -52,8 +61,11 @@ struct qn_barrier_member {
     struct qn_barrier_memory *memory; /* shared, kept */
     uint32_t member;                  /* its number, in [0, members) */
     uint32_t members;
-    uint32_t episode; /* that it has entered, from 1; wraps */
-    bool own_cores;
+    uint32_t episode;  /* that it has entered, from 1; wraps */
+    bool own_cores;    /* as the options said */
+    bool shared_cores; /* there are more members than cores */
+    uint32_t blind; /* waits that yield without a look, before the next look */
+    uint32_t blind_next; /* as it was set last */
     struct qn_wait_stats waits;
 };
 

@@ -2,28 +2,63 @@
 #define QN_BARRIER_BARRIER_INTERNAL_H
 
 /**
- * The memory of a barrier, for its forms.
+ * The memory of a barrier, and how its forms wait.
  *
- *     line 0   what it is      constant once formatted
- *     line 1   arrivals        all members (central)
- *     lines    seats           join and leave
+ *     line 0   what it is             constant once formatted
+ *     line 1   arrivals               all members (central)
+ *     lines    one of each member:    it waits for the flags in its own, which
+ *              seat, flags            others raise
+ *
+ * Forms wait for words that only grow, by steps of QN_BARRIER_STEP, and wrap: a
+ * counter of arrivals, or a flag that is raised to the number of the episode. A
+ * wait is over when its word has reached a value; the lowest bit says that
+ * members sleep on the word, or are about to. So nothing is set back between
+ * two episodes, and a member that is an episode ahead harms none.
  */
 
 #include "core/barrier/barrier.h"
+#include "core/barrier/barrier_mutant.h"
 
-struct qn_barrier_seat {
-    qn_a32 taken;   /* by a member that has joined */
+#define QN_BARRIER_PARKED 1u
+#define QN_BARRIER_STEP   2u
+#define QN_BARRIER_FLAGS  14u
+
+struct qn_barrier_line {
+    alignas(QN_CACHELINE) qn_a32 taken; /* by a member that has joined */
     qn_a32 episode; /* of the last one that left; written before `taken` */
+    qn_a32 flag[QN_BARRIER_FLAGS]; /* one that raises it, each */
 };
 
 struct qn_barrier_memory {
     alignas(QN_CACHELINE) qn_a32 says; /* version and form */
     qn_a32 members;
     qn_a32 own_cores;
-    alignas(QN_CACHELINE) qn_a32 arrived;                /* central */
-    alignas(QN_CACHELINE) struct qn_barrier_seat seat[]; /* [members] */
+    qn_a32 shared_cores; /* there are more members than cores */
+    alignas(QN_CACHELINE) qn_a32 arrived; /* central */
+    struct qn_barrier_line line[];        /* [members] */
 };
 
+/** The word has reached `end`: it is never more than two episodes away. */
+static inline bool qn_barrier_reached(uint32_t word, uint32_t end)
+{
+    return (int32_t)(word - end) >= 0;
+}
+
+/** Wait until the word has reached `end`. acquire -> what raised it. */
+void qn_barrier_await(struct qn_barrier_member *me, qn_a32 *word, uint32_t end);
+
+/** Raise a flag to the caller's episode, and wake the member that sleeps on it.
+ * release -> qn_barrier_await. */
+void qn_barrier_raise(struct qn_barrier_member *me, qn_a32 *flag);
+
+/** What a flag is raised to. */
+static inline uint32_t qn_barrier_value(const struct qn_barrier_member *me)
+{
+    return me->episode * QN_BARRIER_STEP;
+}
+
 extern const struct qn_barrier_form qn_barrier_central;
+extern const struct qn_barrier_form qn_barrier_dissemination;
+extern const struct qn_barrier_form qn_barrier_mcs;
 
 #endif

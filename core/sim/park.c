@@ -131,3 +131,9 @@ void qn_park_drain(int fd)
 void qn_park_yield(void)
 {
 }
+
+/* Each node has a core of its own. */
+uint32_t qn_park_cores(void)
+{
+    return UINT32_MAX;
+}

@@ -73,3 +73,12 @@ void qn_park_yield(void)
 {
     (void)sched_yield(); /* cannot fail on Linux */
 }
+
+uint32_t qn_park_cores(void)
+{
+    cpu_set_t set;
+    /* It fails where the kernel's mask is longer: more than 1024 cores. */
+    return sched_getaffinity(0, sizeof set, &set) == 0
+               ? (uint32_t)CPU_COUNT(&set)
+               : CPU_SETSIZE;
+}

@@ -33,4 +33,7 @@ void qn_park_drain(int fd);
 /** Let other runnable threads of this core run first. */
 void qn_park_yield(void);
 
+/** @return cores that this thread may run on, by its affinity mask. */
+uint32_t qn_park_cores(void);
+
 #endif
