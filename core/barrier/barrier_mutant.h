@@ -21,7 +21,7 @@
     X(DISSEMINATION_SET_BACK, "dissemination",                                 \
       "a flag has no episode: it is set, and set back")                        \
     X(DISSEMINATION_ROUND_LESS, "dissemination", "the last round is left out") \
-    X(MCS_CHILD_LESS, "mcs", "a node does not wait for its last child")        \
+    X(MCS_ONE_CHILD, "mcs", "a node waits for its first child only")           \
     X(MCS_NOT_WOKEN, "mcs", "a node does not wake its second child")
 
 enum qn_barrier_mutant {

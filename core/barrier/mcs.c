@@ -23,7 +23,7 @@ static void mcs_wait(struct qn_barrier_member *me)
     struct qn_barrier_line *line = me->memory->line;
     const uint32_t m = me->member;
     const uint32_t value = qn_barrier_value(me);
-    const uint32_t awaited = ARRIVE - QN_BARRIER_MUTANT(MCS_CHILD_LESS);
+    const uint32_t awaited = QN_BARRIER_MUTANT(MCS_ONE_CHILD) ? 1 : ARRIVE;
     const uint32_t woken = WAKE - QN_BARRIER_MUTANT(MCS_NOT_WOKEN);
     for (uint32_t k = 0; k < awaited && child(m, ARRIVE, k) < me->members;
          k++) {
