@@ -1,0 +1,190 @@
+/* What a large collective refuses, and what it keeps; one member, or two of
+ * which one is played by the test. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/bits.h"
+#include "core/base/err.h"
+#include "core/coll/large/large.h"
+#include "tests/support/test.h"
+
+static struct qn_large l; /* too large for the stack */
+static struct qn_large_line lines[2];
+static uint8_t own[256], other[256];
+static const struct qn_large_arena arenas[2] = {{own, sizeof own},
+                                                {other, sizeof other}};
+
+static void init(uint32_t members, bool push, bool apart)
+{
+    static struct qn_alloc work;
+    work = qn_alloc_malloc;
+    const struct qn_large_opts o = {.members = members,
+                                    .lines = lines,
+                                    .arenas = apart ? arenas : NULL,
+                                    .work = apart ? &work : NULL,
+                                    .push = push};
+    memset(lines, 0, sizeof lines);
+    cr_assert_eq(qn_large_init(&l, &o), QN_OK);
+}
+
+static struct qn_large_call call_of(const char *variant, uint64_t bytes)
+{
+    const struct qn_large_variant *v = qn_large_variant_find(variant);
+    return (struct qn_large_call){.variant = v,
+                                  .operation = v->operation,
+                                  .bytes = bytes,
+                                  .in = own,
+                                  .out = own + 128,
+                                  .op = &qn_sum_u64,
+                                  .entry = QN_LARGE_OWN,
+                                  .exit = QN_LARGE_OWN};
+}
+
+Test(large, options_that_make_no_group_are_refused)
+{
+    struct qn_large_opts o = {.members = 2, .lines = lines};
+    cr_assert_eq(qn_large_init(&l, &o), QN_OK);
+    o.rank = 2;
+    cr_assert_eq(qn_large_init(&l, &o), QN_EINVAL);
+    o = (struct qn_large_opts){.members = 0, .lines = lines};
+    cr_assert_eq(qn_large_init(&l, &o), QN_EINVAL);
+    o.members = QN_LARGE_MEMBERS_MAX + 1;
+    cr_assert_eq(qn_large_init(&l, &o), QN_EINVAL);
+    o = (struct qn_large_opts){.members = 2};
+    cr_assert_eq(qn_large_init(&l, &o), QN_EINVAL);
+    o = (struct qn_large_opts){.members = 2, .lines = lines, .arenas = arenas};
+    cr_assert_eq(qn_large_init(&l, &o), QN_EINVAL);
+}
+
+Test(large, push_is_refused_where_members_do_not_share)
+{
+    const struct qn_large_variant *v;
+    init(1, false, false);
+    for (uint32_t i = 0; (v = qn_large_variant_at(i)) != NULL; i++) {
+        const struct qn_large_call c = call_of(v->name, 8);
+        cr_assert_eq(qn_large_run(&l, &c),
+                     v->direction == QN_LARGE_PUSH ? QN_EPERM : QN_OK);
+    }
+    init(1, true, false);
+    const struct qn_large_call c = call_of("broadcast/push/flat", 8);
+    cr_assert_eq(qn_large_run(&l, &c), QN_OK);
+    qn_large_fini(&l);
+}
+
+Test(large, calls_that_cannot_be_run_change_nothing)
+{
+    init(1, false, false);
+    struct qn_large_call c = call_of("broadcast/pull/flat", 8);
+    c.root = 1;
+    cr_assert_eq(qn_large_run(&l, &c), QN_EINVAL);
+    c = call_of("broadcast/pull/flat", QN_LARGE_BYTES_MAX + 1);
+    cr_assert_eq(qn_large_run(&l, &c), QN_EINVAL);
+    c = call_of("broadcast/pull/flat", 8);
+    c.operation = QN_LARGE_SCATTER;
+    cr_assert_eq(qn_large_run(&l, &c), QN_EINVAL);
+    c = call_of("broadcast/pull/flat", 8);
+    c.in = NULL;
+    cr_assert_eq(qn_large_run(&l, &c), QN_EINVAL);
+    c.variant = NULL;
+    c.operation = QN_LARGE_OPERATIONS;
+    cr_assert_eq(qn_large_run(&l, &c), QN_EINVAL);
+    c = call_of("reduce/pull/flat", 12); /* one element and a half */
+    cr_assert_eq(qn_large_run(&l, &c), QN_EINVAL);
+    c.op = NULL;
+    cr_assert_eq(qn_large_run(&l, &c), QN_EINVAL);
+    cr_assert_eq(lines[0].word, 0);
+    c = call_of("gather/pull/flat", 8);
+    cr_assert_eq(qn_large_run(&l, &c), QN_OK);
+}
+
+Test(large, a_shown_buffer_lies_in_the_own_arena)
+{
+    init(2, false, true);
+    struct qn_large_call c = call_of("broadcast/pull/flat", 8);
+    c.in = other;
+    cr_assert_eq(qn_large_run(&l, &c), QN_EINVAL);
+    c.in = own + sizeof own - 4;
+    cr_assert_eq(qn_large_run(&l, &c), QN_EINVAL);
+    cr_assert_eq(lines[0].word, 0);
+}
+
+Test(large, what_another_member_shows_is_checked)
+{
+    init(2, false, true);
+    struct qn_large_call c = call_of("broadcast/pull/flat", 8);
+    c.root = 1;
+    lines[1].shown = sizeof other - 4;
+    lines[1].word = 2; /* it has entered */
+    cr_assert_eq(qn_large_run(&l, &c), QN_ECORRUPT);
+    cr_assert_eq(lines[0].word & 1, 1, "the others learn that it has failed");
+    cr_assert_eq(qn_large_run(&l, &c), QN_ECORRUPT);
+}
+
+Test(large, a_member_that_was_said_to_have_ended_ends)
+{
+    init(2, false, false);
+    const struct qn_large_call c = call_of("broadcast/pull/flat", 8);
+    qn_large_down(lines, 0);
+    cr_assert_eq(qn_large_run(&l, &c), QN_EREMOVED);
+}
+
+Test(large, the_progress_of_an_ended_member_counts)
+{
+    init(2, false, true);
+    struct qn_large_call c = call_of("broadcast/pull/flat", 8);
+    c.root = 1;
+    memset(other, 7, sizeof other);
+    lines[1].shown = 16;
+    lines[1].word = 2;
+    qn_large_down(lines, 1);
+    cr_assert_eq(qn_large_run(&l, &c), QN_OK);
+    cr_assert_eq(own[128], 7);
+    cr_assert_eq(qn_large_run(&l, &c), QN_EPEERDEAD);
+}
+
+static size_t blocks, largest;
+
+static void *count_blocks(void *ctx, void *p, size_t bytes)
+{
+    (void)ctx;
+    if (bytes > ((size_t)64 << 20)) {
+        return NULL;
+    }
+    blocks += p == NULL;
+    blocks -= bytes == 0;
+    largest = QN_MAX(largest, bytes);
+    return qn_alloc_malloc.resize(NULL, p, bytes);
+}
+
+/* Member 1 of three, which serves member 2, and combines what both have. */
+Test(large, intermediate_memory_is_kept_up_to_its_bound)
+{
+    static struct qn_large_line three[4];
+    static const struct qn_alloc counted = {count_blocks, NULL};
+    const uint64_t sizes[] = {QN_LARGE_KEPT_MAX, QN_LARGE_KEPT_MAX / 2,
+                              QN_LARGE_KEPT_MAX + 8};
+    const size_t kept[] = {1, 1, 0};
+    uint8_t *big = malloc(sizes[2]);
+    cr_assert(big != NULL);
+    const struct qn_large_opts o = {
+        .members = 4, .rank = 2, .lines = three, .work = &counted};
+    cr_assert_eq(qn_large_init(&l, &o), QN_OK);
+    struct qn_large_call c = call_of("reduce/pull/binomial/whole", 8);
+    c.in = big;
+    memset(big, 0, sizes[2]);
+    for (uint32_t i = 0; i < 3; i++) {
+        c.bytes = sizes[i];
+        three[3].shown = (uint64_t)(uintptr_t)big;
+        three[3].word = three[0].word = 1000 * (i + 1); /* far enough */
+        cr_assert_eq(qn_large_run(&l, &c), QN_OK);
+        cr_assert_eq(blocks, kept[i], "size %u: %zu blocks", i, blocks);
+    }
+    cr_assert_eq(largest, sizes[2]);
+    c.bytes = (uint64_t)65 << 20;
+    const uint32_t before = three[2].word;
+    cr_assert_eq(qn_large_run(&l, &c), QN_ENOMEM);
+    cr_assert_eq(three[2].word, before);
+    qn_large_fini(&l);
+    cr_assert_eq(blocks, 0);
+    free(big);
+}
