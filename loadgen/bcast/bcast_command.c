@@ -470,9 +470,9 @@ int qn_bench_reduce(int argc, char **argv)
     return command("reduce", argc, argv);
 }
 
-int qn_bench_barrier(int argc, char **argv)
+int qn_bench_tree_barrier(int argc, char **argv)
 {
-    return command("barrier", argc, argv);
+    return command("tree-barrier", argc, argv);
 }
 
 int qn_bench_allreduce(int argc, char **argv)

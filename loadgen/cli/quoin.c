@@ -27,8 +27,10 @@ static const struct row table[] = {
     {"bench reduce", qn_bench_reduce, "the same for reductions"},
     {"bench allreduce", qn_bench_allreduce, "the same for all-reductions"},
     {"bench 2pc", qn_bench_2pc, "the same for two-phase commits"},
-    {"bench barrier", qn_bench_barrier,
+    {"bench tree-barrier", qn_bench_tree_barrier,
      "the same for barriers, beside pthread_barrier, too"},
+    {"bench barrier", qn_bench_barrier,
+     "measure barriers beside those of OpenMP, MPI and the system"},
     {"bench collectives", qn_bench_collectives,
      "measure collective operations as a program calls them"},
     {"bench ring", qn_bench_ring,
@@ -89,7 +91,7 @@ static void list(FILE *to, const char *group)
     fputs("usage: quoin SUBCOMMAND [OPTIONS]\n\n", to);
     for (const struct row *r = table; r->name != NULL; r++) {
         if (group == NULL || is_of(r->name, group)) {
-            fprintf(to, "  %-17s %s\n", r->name, r->summary);
+            fprintf(to, "  %-19s %s\n", r->name, r->summary);
         }
     }
     fputs("\n`quoin SUBCOMMAND --help` shows its options; `quoin --version`.\n",

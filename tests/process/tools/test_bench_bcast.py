@@ -1,4 +1,4 @@
-"""quoin bench broadcast|ack|reduce|allreduce|barrier|2pc: every message arrives once
+"""quoin bench broadcast|ack|reduce|allreduce|tree-barrier|2pc: every message arrives once
 everywhere (the benchmark checks it), the report is complete, and wrong options
 cost one line.
 
@@ -83,7 +83,7 @@ with tempfile.NamedTemporaryFile(suffix=".svg") as picture:
     root = xml.etree.ElementTree.parse(picture.name).getroot()
     dots = [c for c in root.iter() if c.tag.endswith("circle")]
     assert len(dots) == 2, "measured and predicted"
-    good("barrier", *SHORT, "--algo", "binary", "--plot", picture.name)
+    good("tree-barrier", *SHORT, "--algo", "binary", "--plot", picture.name)
     assert "pthread_barrier" in picture.read().decode()
 made = complete("reduce", "--size", "48", "--algo", "auto,sequential,binary")
 assert made["sources"] is None, made
@@ -93,7 +93,7 @@ made = complete("allreduce", "--size", "48", "--algo", "binary")
 assert made["size"] == 48 and "pthread_barrier" not in made, made
 made = complete("2pc", "--algo", "sequential,binary")
 assert made["size"] is None and made["window"] is None, made
-made = complete("barrier", "--algo", "sequential")
+made = complete("tree-barrier", "--algo", "sequential")
 assert made["size"] is None and made["window"] is None, made
 row, pthread = made["topologies"][0], made["pthread_barrier"]
 assert pthread["wrong"] == 0 and pthread["sent"] > 20, pthread
@@ -103,10 +103,10 @@ ratio = row["median_ns"] / pthread["median_ns"]
 assert abs(row["latency_over_pthread"] / ratio - 1) < 1e-6, made
 ratio = row["per_second"] / pthread["per_second"]
 assert abs(row["rate_over_pthread"] / ratio - 1) < 1e-6, made
-text = good("barrier", *SHORT, "--algo", "binary")
+text = good("tree-barrier", *SHORT, "--algo", "binary")
 assert "\npthread_barrier " in text and "\nbinary " in text, text
 table = list(csv.DictReader(io.StringIO(
-    good("barrier", *SHORT, "--format", "csv", "--algo", "binary"))))
+    good("tree-barrier", *SHORT, "--format", "csv", "--algo", "binary"))))
 assert [r["topology"] for r in table] == ["binary", "pthread_barrier"], table
 assert float(table[0]["rate_over_pthread"]) > 0, table
 table = list(csv.DictReader(io.StringIO(
@@ -132,4 +132,4 @@ refused(*SHORT, "--size", "12", names=["--size", "8"], what="reduce")
 refused(*SHORT, "--window", "4", names=["--window"], what="reduce")
 refused(*SHORT, "--size", "12", names=["--size", "8"], what="allreduce")
 refused(*SHORT, "--size", "8", names=["--size"], what="2pc")
-refused(*SHORT, "--size", "8", names=["--size"], what="barrier")
+refused(*SHORT, "--size", "8", names=["--size"], what="tree-barrier")

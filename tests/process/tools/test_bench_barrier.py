@@ -1,0 +1,64 @@
+"""quoin bench barrier: a row for each subject, the ratio to the first, a picture;
+wrong options cost one line.
+
+Usage: test_bench_barrier.py PATH_OF_QUOIN
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+QUOIN = sys.argv[1]
+
+
+def bench(*args):
+    return subprocess.run([QUOIN, "bench", "barrier", *args], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def measured(group):
+    """@return the rows that have figures, by name."""
+    return {s["subject"]: s for s in group["subjects"] if "ns" in s}
+
+
+with tempfile.NamedTemporaryFile(suffix=".svg") as picture:
+    # Nothing takes too long here, however busy the machine is.
+    done = bench("--quick", "--members", "2", "--limit-ms", "60000",
+                 "--plot", picture.name)
+    assert done.returncode == 0, done.stderr
+    drawn = picture.read().decode()
+xml.etree.ElementTree.fromstring(drawn)
+made = json.loads(done.stdout)
+assert [(g["kind"], g["members"]) for g in made["groups"]] == [
+    ("threads", 2), ("processes", 2)], made
+for group in made["groups"]:
+    rows = measured(group)
+    for name in ("quoin", "quoin/central", "pthread", "simple/dissemination",
+                 "simple/central-yield", "simple/mcs", "coll"):
+        row = rows[name]
+        assert 0 < row["ns"]["low"] <= row["ns"]["median"], row
+        assert row["ratio"]["median"] > 0 and row["rounds"] == 2, row
+        assert name in drawn and "\n" + name in done.stderr, name
+    assert rows["quoin"]["ratio"]["median"] == 1, rows["quoin"]
+    rival = "gomp" if group["kind"] == "threads" else "mpi"
+    assert [s for s in group["subjects"] if s["subject"] == rival], group
+
+# A subject that takes too long has the time of its first barrier.
+done = bench("--quick", "--members", "2", "--threads", "--limit-ms", "0")
+assert done.returncode == 0, done.stderr
+group, = json.loads(done.stdout)["groups"]
+assert list(measured(group)) == ["quoin"], group
+assert all(s["ns_once"] > 0 for s in group["subjects"]
+           if s["subject"] != "quoin" and "refused" not in s), group
+
+for args, name in ((["--members", "1"], "--members"),
+                   (["--members", "65"], "--members"),
+                   (["--members", ""], "--members"),
+                   (["--threads", "--processes"], "--processes"),
+                   (["--rounds", "0"], "--rounds"),
+                   (["--plot", "/"], "--plot")):
+    done = bench(*args)
+    assert done.returncode == 2 and done.stdout == "", (args, done)
+    assert len(done.stderr.splitlines()) == 1 and name in done.stderr, done
