@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,6 +67,21 @@ static bool run(const struct qn_test *t)
     return WEXITSTATUS(status) == t->exit_code;
 }
 
+/* Nodes that are processes have one thread each, and ThreadSanitizer does not
+ * see what another process does: no race is found there. */
+static bool finds_nothing(const struct qn_test *t)
+{
+#ifdef __SANITIZE_THREAD__
+    static const char between[] = "_processes";
+    size_t len = strlen(t->suite);
+    return len >= sizeof between &&
+           strcmp(t->suite + len + 1 - sizeof between, between) == 0;
+#else
+    (void)t;
+    return false;
+#endif
+}
+
 int main(int argc, char **argv)
 {
     int good = 0;
@@ -73,7 +89,7 @@ int main(int argc, char **argv)
     for (struct qn_test *t = tests; t != NULL; t = t->next) {
         char name[256];
         snprintf(name, sizeof name, "%s/%s", t->suite, t->name);
-        if (argc > 1 && strstr(name, argv[1]) == NULL) {
+        if (finds_nothing(t) || (argc > 1 && strstr(name, argv[1]) == NULL)) {
             continue;
         }
         if (run(t)) {
