@@ -33,6 +33,8 @@ static const struct row table[] = {
      "measure barriers beside those of OpenMP, MPI and the system"},
     {"bench collectives", qn_bench_collectives,
      "measure collective operations as a program calls them"},
+    {"bench coll", qn_bench_coll,
+     "measure large collectives by name, beside memcpy"},
     {"bench ring", qn_bench_ring,
      "the same for diamond rings, over queuepairs and as tasks"},
     {"bench commit", qn_bench_commit,

@@ -27,6 +27,7 @@ qn_subcommand_fn qn_bench_queue;        /* sync/round_threads.c */
 qn_subcommand_fn qn_bench_stack;        /* sync/round_threads.c */
 qn_subcommand_fn qn_bench_commit;       /* commit/commit_bench.c */
 qn_subcommand_fn qn_bench_feed;         /* commit/feed_bench.c */
+qn_subcommand_fn qn_bench_coll;         /* large/large_command.c */
 qn_subcommand_fn qn_bench_collectives;  /* collective/collective_command.c */
 qn_subcommand_fn qn_bench_ring;         /* collective/collective_command.c */
 qn_subcommand_fn qn_bench_store;        /* bench_store.c */

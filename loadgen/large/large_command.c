@@ -1,0 +1,313 @@
+/*
+ * quoin bench coll: large collectives by name, beside memcpy, over groups of
+ * threads and of processes.
+ */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "core/base/bits.h"
+#include "core/base/err.h"
+#include "core/node.h"
+#include "core/place/place.h"
+#include "loadgen/base/options.h"
+#include "loadgen/cli/quoin.h"
+#include "loadgen/large/large_bench.h"
+
+#define LIST_MAX 16u
+
+static const char *const program = "quoin bench coll";
+
+struct bench {
+    /* options */
+    const char *variants, *sizes, *members;
+    uint64_t turns;
+    double seconds;
+    bool threads_only, processes_only, isolated, quick;
+    /* what they say */
+    uint64_t size[LIST_MAX], group[LIST_MAX];
+    uint32_t size_count, group_count, rows;
+    struct qn_large_row row[QN_LARGE_ROWS_MAX];
+    /* the machine */
+    struct qn_places places;
+    uint32_t core[QN_NODES_MAX];
+    struct qn_large_times *times; /* shared with children */
+};
+
+#define AT(member) offsetof(struct bench, member)
+
+static const struct qn_option table[] = {
+    QN_OPTION("variant", "NAME,...", qn_option_string, AT(variants),
+              "variants: auto (default: what suits, of each operation), all, "
+              "or names such as broadcast/pull/binomial+flat/fixed"),
+    QN_OPTION("size", "BYTES,...", qn_option_string, AT(sizes),
+              "sizes (64ki,1mi,16mi), multiples of 8: of a broadcast, of a "
+              "reduced vector, of each member's part"),
+    QN_OPTION("members", "N,...", qn_option_string, AT(members),
+              "members of each group (2,4)"),
+    QN_OPTION("threads", NULL, qn_option_flag, AT(threads_only),
+              "threads only"),
+    QN_OPTION("processes", NULL, qn_option_flag, AT(processes_only),
+              "processes only"),
+    QN_OPTION("isolated", NULL, qn_option_flag, AT(isolated),
+              "members do not write each other's memory: no push"),
+    QN_OPTION_COUNT("turns", "N", AT(turns), "maximum of turns (20)", 1,
+                    QN_LARGE_TURNS_MAX),
+    QN_OPTION("seconds", "S", qn_option_double, AT(seconds),
+              "maximum of seconds for the turns of one group (10)"),
+    QN_OPTION("quick", NULL, qn_option_flag, AT(quick),
+              "one operation per row, to test that the benchmark works"),
+};
+
+static int fail(const char *line, const char *name, size_t len)
+{
+    fprintf(stderr, "%s: '%.*s': %s\n", program, (int)len, name, line);
+    return 2;
+}
+
+/* Numbers from `least` to `most`. @return 0, or 2 after a line. */
+static int take_list(const char *text, uint64_t least, uint64_t most,
+                     uint64_t *to, uint32_t *count)
+{
+    const char *at = text;
+    while (*at != '\0') {
+        char one[32];
+        const size_t len = strcspn(at, ",");
+        snprintf(one, sizeof one, "%.*s", (int)QN_MIN(len, sizeof one - 1), at);
+        if (*count == LIST_MAX || qn_parse_count(one, &to[*count]) != QN_OK ||
+            to[*count] < least || to[*count] > most) {
+            fprintf(stderr,
+                    "%s: '%s' is no list of at most %u numbers from %llu to "
+                    "%llu\n",
+                    program, text, LIST_MAX, (unsigned long long)least,
+                    (unsigned long long)most);
+            return 2;
+        }
+        ++*count;
+        at += len + (at[len] == ',');
+    }
+    return *count > 0 ? 0 : fail("names no number", text, strlen(text));
+}
+
+static void add_row(struct bench *b, const char *name,
+                    const struct qn_large_variant *v, uint64_t bytes)
+{
+    if (b->rows < QN_LARGE_ROWS_MAX &&
+        (!b->isolated || v == NULL || v->direction == QN_LARGE_PULL)) {
+        b->row[b->rows++] = (struct qn_large_row){name, v, bytes};
+    }
+}
+
+static int add_named(struct bench *b, uint64_t bytes)
+{
+    const char *at = b->variants;
+    while (*at != '\0') {
+        char one[64];
+        const size_t len = strcspn(at, ",");
+        snprintf(one, sizeof one, "%.*s", (int)QN_MIN(len, sizeof one - 1), at);
+        const struct qn_large_variant *v = qn_large_variant_find(one);
+        if (v == NULL || (b->isolated && v->direction == QN_LARGE_PUSH)) {
+            return fail(v == NULL ? "there is no such variant; see the manual, "
+                                    "docs/collectives.md"
+                                  : "members that are isolated do not push",
+                        one, strlen(one));
+        }
+        add_row(b, v->name, v, bytes);
+        at += len + (at[len] == ',');
+    }
+    return 0;
+}
+
+/* The rows of one size: memcpy first. */
+static int add_rows(struct bench *b, uint64_t bytes)
+{
+    const struct qn_large_variant *v;
+    add_row(b, "memcpy", NULL, bytes);
+    if (strcmp(b->variants, "auto") == 0) {
+        for (uint32_t op = 0; op < QN_LARGE_OPERATIONS; op++) {
+            v = qn_large_variant_choose((enum qn_large_operation)op, 1,
+                                        !b->isolated);
+            add_row(b, v->name, v, bytes);
+        }
+        return 0;
+    }
+    if (strcmp(b->variants, "all") == 0) {
+        for (uint32_t i = 0; (v = qn_large_variant_at(i)) != NULL; i++) {
+            add_row(b, v->name, v, bytes);
+        }
+        return 0;
+    }
+    return add_named(b, bytes);
+}
+
+static int prepare(struct bench *b)
+{
+    int status =
+        take_list(b->sizes, 8, (uint64_t)64 << 20, b->size, &b->size_count);
+    if (status == 0) {
+        status =
+            take_list(b->members, 2, QN_NODES_MAX, b->group, &b->group_count);
+    }
+    for (uint32_t i = 0; status == 0 && i < b->size_count; i++) {
+        status = b->size[i] % 8 == 0 ? add_rows(b, b->size[i])
+                                     : fail("sizes are multiples of 8",
+                                            b->sizes, strlen(b->sizes));
+    }
+    if (status == 0 && b->threads_only && b->processes_only) {
+        status = fail("it excludes --processes", "--threads", 9);
+    }
+    if (status != 0) {
+        return status;
+    }
+    const int rc = qn_places_discover(&b->places);
+    b->times = mmap(NULL, sizeof *b->times, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (rc != QN_OK || b->times == MAP_FAILED) {
+        fprintf(stderr, "%s: cannot list the cores, or no memory\n", program);
+        return 1;
+    }
+    for (uint32_t i = 0; i < QN_NODES_MAX; i++) {
+        b->core[i] = (uint32_t)qn_places_of(&b->places, i, QN_BIND_CORE).cpu;
+    }
+    return 0;
+}
+
+/* ---- report ---- */
+
+static int by_value(const void *x, const void *y)
+{
+    const double a = *(const double *)x, b = *(const double *)y;
+    return (a > b) - (a < b);
+}
+
+struct figures {
+    double p10, median, p90; /* ns */
+};
+
+static struct figures figures_of(const struct qn_large_times *t, uint32_t row)
+{
+    double ns[QN_LARGE_TURNS_MAX];
+    for (uint32_t i = 0; i < t->turns; i++) {
+        ns[i] = t->ns[i][row];
+    }
+    qsort(ns, t->turns, sizeof ns[0], by_value);
+    return (struct figures){ns[(t->turns - 1) / 10], ns[(t->turns - 1) / 2],
+                            ns[(t->turns - 1) * 9 / 10]};
+}
+
+/* What memcpy takes for a row's bytes; it comes before the row. */
+static double memcpy_ns(const struct bench *b, uint32_t row)
+{
+    while (b->row[row].variant != NULL) {
+        row--;
+    }
+    return figures_of(b->times, row).median;
+}
+
+static json_t *report(const struct bench *b, uint32_t members, bool processes)
+{
+    const char *kind = processes ? "processes" : "threads";
+    json_t *rows = json_array();
+    fprintf(stderr, "%u %s, medians of %u turns\n%-36s %10s %12s %9s %9s %s\n",
+            members, kind, b->times->turns, "variant", "bytes", "ns",
+            "MB/s each", "MB/s all", "of memcpy's");
+    for (uint32_t i = 0; i < b->rows && b->times->turns > 0; i++) {
+        const struct qn_large_row *r = &b->row[i];
+        const struct figures f = figures_of(b->times, i);
+        const double each = (double)r->bytes / f.median * 1e3;
+        const double ratio = memcpy_ns(b, i) / f.median;
+        fprintf(stderr, "%-36s %10llu %12.0f %9.0f %9.0f %.2f\n", r->name,
+                (unsigned long long)r->bytes, f.median, each,
+                each * (members - 1), ratio);
+        json_array_append_new(
+            rows, json_pack("{s:s,s:I,s:{s:f,s:f,s:f},s:f,s:f,s:f}", "variant",
+                            r->name, "bytes", (json_int_t)r->bytes, "ns",
+                            "median", f.median, "p10", f.p10, "p90", f.p90,
+                            "mb_per_s_each", each, "mb_per_s_all",
+                            each * (members - 1), "of_memcpy", ratio));
+    }
+    return json_pack("{s:s,s:i,s:i,s:i,s:o}", "kind", kind, "members",
+                     (int)members, "turns", (int)b->times->turns, "wrong",
+                     (int)qn_load(&b->times->wrong, QN_RELAXED), "rows", rows);
+}
+
+/* @return QN_OK, or an error after a line. */
+static int run_group(struct bench *b, uint32_t members, bool processes,
+                     json_t *to)
+{
+    const struct qn_spin_opts spin = {.nodes = members,
+                                      .cores = b->places.count,
+                                      .quota_milli = b->places.quota_milli};
+    const struct qn_large_bench_opts o = {.members = members,
+                                          .core = b->core,
+                                          .row = b->row,
+                                          .rows = b->rows,
+                                          .turns =
+                                              b->quick ? 1 : (uint32_t)b->turns,
+                                          .seconds = b->seconds,
+                                          .processes = processes,
+                                          .push = !b->isolated,
+                                          .quick = b->quick,
+                                          .backoff = qn_backoff_of(&spin)};
+    memset(b->times, 0, sizeof *b->times);
+    int rc = qn_large_bench_run(b->times, &o);
+    if (rc == QN_OK) {
+        json_array_append_new(to, report(b, members, processes));
+        rc = qn_load(&b->times->wrong, QN_RELAXED) == 0 ? QN_OK : QN_EIO;
+    }
+    if (rc != QN_OK) {
+        fprintf(stderr, "%s: %u members: %s\n", program, members,
+                qn_strerror(rc));
+    }
+    return rc;
+}
+
+static int measure(struct bench *b)
+{
+    json_t *groups = json_array();
+    int rc = QN_OK;
+    for (int processes = 0; processes <= 1; processes++) {
+        if (processes ? b->threads_only : b->processes_only) {
+            continue;
+        }
+        for (uint32_t i = 0; i < b->group_count && rc == QN_OK; i++) {
+            rc = run_group(b, (uint32_t)b->group[i], processes, groups);
+        }
+    }
+    json_t *all = json_pack("{s:s,s:i,s:b,s:s,s:o}", "bench", "coll", "cores",
+                            (int)b->places.count, "isolated", b->isolated,
+                            "compiler", __VERSION__, "groups", groups);
+    if (json_dumpf(all, stdout, JSON_INDENT(2)) != 0 || puts("") == EOF) {
+        fprintf(stderr, "%s: cannot write the result\n", program);
+        rc = QN_EIO;
+    }
+    json_decref(all);
+    return rc == QN_OK ? 0 : 1;
+}
+
+int qn_bench_coll(int argc, char **argv)
+{
+    static struct bench b; /* too large for the stack */
+    int status = 0;
+    b = (struct bench){.variants = "auto",
+                       .sizes = "64ki,1mi,16mi",
+                       .members = "2,4",
+                       .turns = 20,
+                       .seconds = 10};
+    const struct qn_options o = {
+        program,
+        "Measure large collectives by name, beside as many copies by memcpy. "
+        "JSON goes to\nstdout, a table to stderr.",
+        table, QN_ARRAY_COUNT(table), &b};
+    if (!qn_options_parse(&o, argc, argv, &status)) {
+        return status;
+    }
+    status = prepare(&b);
+    if (status == 0) {
+        status = measure(&b);
+        munmap(b.times, sizeof *b.times);
+    }
+    return status;
+}

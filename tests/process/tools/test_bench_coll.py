@@ -1,0 +1,60 @@
+"""quoin bench coll: every variant runs with threads and processes and gives
+right results (each member checks its own), the report is complete, members that
+are isolated do not push, and wrong options cost one line.
+
+Usage: test_bench_coll.py PATH_OF_QUOIN
+"""
+
+import json
+import subprocess
+import sys
+
+QUOIN = sys.argv[1]
+VARIANTS = 35  # 27 of the table, and flat ones of each operation
+
+
+def bench(*args):
+    return subprocess.run([QUOIN, "bench", "coll", *args], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def good(*args):
+    done = bench("--quick", *args)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def refused(*args, names):
+    done = bench(*args)
+    assert done.returncode == 2 and done.stdout == "", (args, done)
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert names in done.stderr, done.stderr
+
+
+made = good("--variant", "all", "--size", "8,40000", "--members", "2,3")
+assert [(g["kind"], g["members"]) for g in made["groups"]] == [
+    ("threads", 2), ("threads", 3), ("processes", 2), ("processes", 3)], made
+for group in made["groups"]:
+    assert group["wrong"] == 0 and group["turns"] == 1, group
+    assert len(group["rows"]) == 2 * (VARIANTS + 1), group
+    for row in group["rows"]:
+        assert 0 < row["ns"]["p10"] <= row["ns"]["median"] <= row["ns"]["p90"]
+        assert row["mb_per_s_all"] >= row["mb_per_s_each"] > 0, row
+        assert row["variant"] != "memcpy" or row["of_memcpy"] == 1, row
+
+made = good("--isolated", "--processes", "--variant", "all", "--size", "64",
+            "--members", "4")
+names = [row["variant"] for row in made["groups"][0]["rows"]]
+assert len(names) > 15 and not any("/push/" in name for name in names), names
+
+made = good("--threads", "--size", "1ki", "--members", "2")
+names = [row["variant"] for row in made["groups"][0]["rows"]]
+assert [name.split("/")[0] for name in names] == [
+    "memcpy", "broadcast", "reduce", "scatter", "gather"], names
+
+refused("--variant", "broadcast/pull", names="broadcast/pull")
+refused("--isolated", "--variant", "gather/push/flat", names="do not push")
+refused("--size", "12", names="multiples of 8")
+refused("--size", "4", names="from 8")
+refused("--members", "1", names="from 2")
+refused("--threads", "--processes", names="--processes")
