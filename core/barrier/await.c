@@ -70,17 +70,15 @@ static bool look_first(qn_a32 *word, uint32_t end)
 }
 
 /* @return whether the look ended the wait. */
-static bool look(struct qn_barrier_member *me, qn_a32 *word, uint32_t end)
+static bool look(qn_a32 *word, uint32_t end)
 {
     const struct qn_backoff_opts o = {.look_ns = qn_may_look() ? LOOK_NS : 0};
     struct qn_backoff p;
-    bool over = look_first(word, end);
+    bool over = false;
     qn_backoff_init(&p, &o);
     while (!over && qn_backoff_again(&p)) {
         over = is_over(word, end);
     }
-    me->blind_next = over ? 0 : QN_MIN(2 * me->blind_next + 1, BLIND_MOST);
-    me->blind = me->blind_next;
     return over;
 }
 
@@ -120,8 +118,12 @@ void qn_barrier_await(struct qn_barrier_member *me, qn_a32 *word, uint32_t end)
     }
     if (me->shared_cores || me->blind > 0) {
         me->blind -= me->blind > 0;
-    } else if (look(me, word, end)) {
+    } else if (look_first(word, end) || look(word, end)) {
+        me->blind_next = 0;
         return;
+    } else {
+        me->blind_next = QN_MIN(2 * me->blind_next + 1, BLIND_MOST);
+        me->blind = me->blind_next;
     }
     if (!yield_and_look(me, word, end)) {
         sleep_until(me, word, end);

@@ -57,7 +57,9 @@ struct qn_barrier_opts {
 /** A member. Private to its thread; fields are private but for `waits`, which
  *  its thread reads. */
 struct qn_barrier_member {
-    const struct qn_barrier_form *form;
+    /* In a line of its own, wherever members lie side by side: it changes in
+     * each episode. */
+    alignas(QN_CACHELINE) const struct qn_barrier_form *form;
     struct qn_barrier_memory *memory; /* shared, kept */
     uint32_t member;                  /* its number, in [0, members) */
     uint32_t members;

@@ -42,6 +42,10 @@ bool qn_replay_row_print(const struct qn_replay_row *r, FILE *to);
  *  @param missed  Filled: rows that do not hold. @return the exit status. */
 int qn_replay_s1(const struct qn_replay_opts *o, uint32_t *missed);
 
+/** S2: barriers over planned trees beside the dissemination and the MCS
+ *  barrier, on three machines of the first folder. As qn_replay_s1. */
+int qn_replay_s2(const struct qn_replay_opts *o, uint32_t *missed);
+
 /** S3: 1Paxos over a planned tree against sequential sending; beside a bare
  *  broadcast; and with growing clients on 8 memory nodes. On seven machines of
  *  the first folder. As qn_replay_s1. */
@@ -82,5 +86,21 @@ bool qn_replay_static(const char *name);
 int qn_replay_s1_commit(const struct qn_machine *m,
                         const struct qn_replay_opts *o,
                         struct qn_replay_worst *w);
+
+/* ---- of S2 --------------------------------------------------------------- */
+
+/**
+ * A barrier on shared lines (core/barrier): all members begin; until the last
+ * one has left it. They have cores of their own. (replay_s2_shared.c)
+ *
+ * @param m     Each core has a member; only transfers are priced.
+ * @param form  Of core/barrier; NULL: the one that it chooses.
+ * @param ghz   Of its clock.
+ * @param ns    Filled: the median of some barriers.
+ * @return QN_OK; QN_EINVAL: no such form, or one core; QN_ENOMEM; QN_ECORRUPT:
+ *         a member did not come back.
+ */
+int qn_replay_s2_shared(const struct qn_machine *m, const char *form,
+                        double ghz, double *ns);
 
 #endif

@@ -157,11 +157,12 @@ static int replay_locks(const struct qn_replay_opts *o, uint32_t *missed)
     return status != 0 ? status : some_rows(s.rows, o->only);
 }
 
-/* ---- S1 and S3 ---- */
+/* ---- S1 to S3 ---- */
 
 static int replay_smelt(const struct qn_replay_opts *o, uint32_t *missed)
 {
     int status = qn_replay_s1(o, missed);
+    status = status == 0 ? qn_replay_s2(o, missed) : status;
     return status == 0 ? qn_replay_s3(o, missed) : status;
 }
 
@@ -173,11 +174,14 @@ static const struct group {
 } group[] = {
     {"S1", "planned trees against every static tree, on all machines",
      qn_replay_s1, false, false},
+    {"S2",
+     "barriers over planned trees, and on shared lines: dissemination and MCS",
+     qn_replay_s2, false, false},
     {"S3",
      "consensus over planned trees: 8, 16 and 28 replicas; growing clients on "
      "8 memory nodes",
      qn_replay_s3, false, false},
-    {"smelt", "S1 and S3", replay_smelt, false, false},
+    {"smelt", "S1, S2 and S3", replay_smelt, false, false},
     {"rings",
      "acknowledged broadcasts over diamond rings: latency and rate by arity",
      qn_replay_rings, false, true},
@@ -322,10 +326,9 @@ int qn_replay_command(int argc, char **argv)
         return list(stdout);
     }
     if (g == NULL) {
-        fprintf(
-            stderr,
-            "quoin sim replay: name a group: S1, S3, smelt, rings, locks or "
-            "scc\n");
+        fprintf(stderr, "quoin sim replay: name a group: S1, S2, S3, smelt, "
+                        "rings, locks or "
+                        "scc\n");
         return 2;
     }
     const struct qn_options options = {"quoin sim replay", g->title, table,

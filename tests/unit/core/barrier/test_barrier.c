@@ -1,4 +1,6 @@
 /* Barriers by name: limits, errors, seats. */
+#include <sched.h>
+
 #include "core/barrier/barrier_internal.h"
 #include "tests/unit/core/barrier/barrier_of.h"
 
@@ -108,4 +110,37 @@ Test(barrier, memory_of_another_version_is_refused)
     qn_store(&m->says, says, QN_RELAXED);
     cr_expect_eq(qn_barrier_join(m, 0, &me), QN_OK);
     free(m);
+}
+
+static const char *chosen(struct qn_barrier_opts o)
+{
+    struct qn_barrier_member me;
+    void *memory = barrier_of(&o);
+    cr_assert_eq(qn_barrier_join(memory, 0, &me), QN_OK);
+    free(memory);
+    return qn_barrier_form_name(&me);
+}
+
+Test(barrier, without_a_name_it_is_what_suits_members_and_cores)
+{
+    const uint32_t few = QN_BARRIER_CENTRAL;
+    struct qn_barrier_opts o = {.members = few, .cores = few};
+    cr_expect_str_eq(chosen(o), "central");
+    o.members = o.cores = few + 1;
+    cr_expect_str_eq(chosen(o), "dissemination");
+    o.cores = few; /* one has no core of its own */
+    cr_expect_str_eq(chosen(o), "central");
+    o.own_cores = true; /* as the caller says, whatever the number is */
+    cr_expect_str_eq(chosen(o), "dissemination");
+}
+
+Test(barrier, cores_that_are_not_named_are_those_of_the_affinity_mask)
+{
+    const struct qn_barrier_opts o = {.members = QN_BARRIER_CENTRAL + 1};
+    cpu_set_t one;
+    const int core = sched_getcpu();
+    CPU_ZERO(&one);
+    CPU_SET(core < 0 ? 0 : (unsigned)core, &one);
+    cr_assert_eq(sched_setaffinity(0, sizeof one, &one), 0);
+    cr_expect_str_eq(chosen(o), "central");
 }
