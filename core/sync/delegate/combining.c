@@ -48,6 +48,9 @@ enum {
 #define NOT_YET  (QN_DELEGATE_ELSEWHERE | 1)
 #define THE_TURN (QN_DELEGATE_ELSEWHERE | 2)
 
+/* Batches of a client, one of which looks twice for another request. */
+#define IN_STEP 32u
+
 struct qn_combining_list {
     alignas(QN_CACHELINE) qn_a32 tail; /* a node; clients exchange it */
 };
@@ -154,7 +157,7 @@ bool qn_combining_enter(const struct qn_backend *b, struct qn_backend_client *c,
     /* relaxed twice: published by `next`. */
     qn_store(&mine->arg, call->arg, QN_RELAXED);
     qn_store(&mine->op, call->op, QN_RELAXED);
-    /* release -> acquire in qn_combining_run: request, and the empty spare. */
+    /* release -> acquire in link_of: request, and the empty spare. */
     qn_store(&mine->next, c->node + 1, QN_RELEASE);
     c->node = call->node;
     call->result = await(b, c, mine);
@@ -195,6 +198,32 @@ static void pass_turn(const struct qn_backend *b, struct qn_backend_client *c,
     }
 }
 
+/* acquire -> release in qn_combining_enter: request, and the empty spare.
+ * @return node + 1; 0: the node is empty. */
+static uint32_t link_of(const struct qn_combining *m, uint32_t at)
+{
+    return qn_load(&m->node[at].next, QN_ACQUIRE);
+}
+
+/* The link of the last node of a batch that has served no other yet.
+ *
+ * Two clients that take turns may be in step: each request is linked just
+ * behind the only look of the batch before it, so batches have one operation,
+ * and nothing changes that. To load a tail that another client has exchanged
+ * takes about as long as that one needs to link. It costs a transfer, so one
+ * batch in IN_STEP does it, which ends the step. The second look is the first
+ * one of a slower combiner. */
+static uint32_t first_link(const struct qn_combining *m,
+                           const struct qn_backend_client *c, uint32_t at)
+{
+    const uint32_t next = link_of(m, at);
+    const bool again = next == 0 && c->stats.batches % IN_STEP == IN_STEP - 1;
+    /* relaxed: only says whether to look again. */
+    return again && qn_load(&m->list[c->domain].tail, QN_RELAXED) != at
+               ? link_of(m, at)
+               : next;
+}
+
 void qn_combining_run(const struct qn_backend *b, struct qn_backend_client *c,
                       struct qn_combining_call *call)
 {
@@ -203,20 +232,19 @@ void qn_combining_run(const struct qn_backend *b, struct qn_backend_client *c,
     uint32_t others = 0;
     /* relaxed: the client stored it. */
     uint32_t at = qn_load(&m.node[call->node].next, QN_RELAXED) - 1;
-    uint32_t next;
     call->result = qn_backend_execute(b, begun, call->op, call->arg);
-    /* acquire -> release in qn_combining_enter. */
-    while ((next = qn_load(&m.node[at].next, QN_ACQUIRE)) != 0 &&
-           others < b->o.batch) {
+    uint32_t next = first_link(&m, c, at);
+    while (next != 0 && others < b->o.batch) {
         serve(b, c, &m.node[at], begun);
         if (QN_DELEGATE_MUTANT(LATE_LINK)) {
-            next = qn_load(&m.node[at].next, QN_ACQUIRE);
+            next = link_of(&m, at);
             if (next == 0) {
                 return;
             }
         }
         at = next - 1;
         others++;
+        next = link_of(&m, at);
     }
     qn_backend_end(b, c, begun, others + 1);
     pass_turn(b, c, &m.node[at]);
