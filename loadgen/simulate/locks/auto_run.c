@@ -15,6 +15,7 @@
 #include "core/base/mark.h"
 #include "core/sim/timed/timed.h"
 #include "core/sync/object/collection.h"
+#include "loadgen/base/random.h"
 
 #define ARRAY    64u
 #define APART    ((size_t)64 * QN_CACHELINE)
@@ -97,10 +98,8 @@ static void put_or_take(struct thread *t)
 
 static void draw_pause(struct thread *t)
 {
-    t->random ^= t->random << 13;
-    t->random ^= t->random >> 7;
-    t->random ^= t->random << 17;
-    const qn_ps_t turns = t->random % (chosen_run.o->pause + 1);
+    const qn_ps_t turns =
+        qn_random_below(&t->random, (uint64_t)chosen_run.o->pause + 1);
     if (turns > 0) {
         qn_timed_work(turns * chosen_run.o->machine->empty_turn);
     }
@@ -147,6 +146,7 @@ static void node_main(void *ctx, uint32_t node)
         if (node >=
             chosen_run.o->threads[chosen_run.done / chosen_run.o->every % 2]) {
             qn_timed_sleep_until(qn_timed_clock() + IDLE_PS);
+            qn_timed_turn(); /* of those that work */
             continue;
         }
         draw_pause(t);
@@ -216,15 +216,23 @@ static int make_object(void)
 
 /* ---- what came out ---- */
 
+static double rate_of(uint64_t phases, qn_ps_t took)
+{
+    const struct qn_auto_run_opts *o = chosen_run.o;
+    return phases == 0
+               ? 0
+               : (double)(phases * (o->every - o->skip)) * 1e6 / (double)took;
+}
+
 static void sum(struct qn_auto_run_result *out)
 {
     const struct qn_auto_run_opts *o = chosen_run.o;
     for (uint32_t odd = 0; odd < 2; odd++) {
-        const uint64_t phases = (o->phases + 1 - odd) / 2;
-        const double counted = (double)(phases * (o->every - o->skip));
         out->mops[odd] =
-            phases > 0 ? counted * 1e6 / (double)chosen_run.took[odd] : 0;
+            rate_of((o->phases + 1 - odd) / 2, chosen_run.took[odd]);
     }
+    out->mops[QN_AUTO_ALL] =
+        rate_of(o->phases, chosen_run.took[0] + chosen_run.took[1]);
     for (uint32_t i = 0; i < chosen_run.nodes; i++) {
         const struct thread *t = &chosen_run.thread[i];
         const struct qn_delegate_stats s =
@@ -248,7 +256,7 @@ static int run_object(struct qn_auto_run_result *out)
                               .main = node_main,
                               .seed = chosen_run.o->seed,
                               .jitter = chosen_run.o->jitter,
-                              .looks_on = !chosen_run.o->sleeps};
+                              .looks_on = true};
     int rc = qn_locks_machine_prices(chosen_run.o->machine, chosen_run.core,
                                      chosen_run.nodes, &t.prices);
     if (rc == QN_OK) {
@@ -280,9 +288,7 @@ int qn_auto_run(struct qn_auto_run_result *out,
     chosen_run.thread = calloc(chosen_run.nodes, sizeof *chosen_run.thread);
     rc = rc == QN_OK && chosen_run.thread == NULL ? QN_ENOMEM : rc;
     for (uint32_t i = 0; rc == QN_OK && i < chosen_run.nodes; i++) {
-        chosen_run.thread[i].random =
-            (o->seed + 1) * UINT64_C(0x9e3779b97f4a7c15) ^
-            (i + 1) * UINT64_C(0xd6e8feb86659fd93);
+        chosen_run.thread[i].random = qn_random_split(o->seed, i);
     }
     rc = rc == QN_OK ? make_object() : rc;
     rc = rc == QN_OK ? run_object(out) : rc;

@@ -32,14 +32,20 @@ struct qn_auto_run_opts {
     uint32_t every; /* operations */
     uint32_t skip;  /* at the begin of each phase: they do not count */
     uint32_t pause; /* empty turns of a loop between two calls, at most */
-    bool sleeps;    /* a thread that waits long parks; else it looks on */
     uint64_t seed;
     double jitter; /* each price is up to this part more */
 };
 
+enum qn_auto_rate {
+    QN_AUTO_EVEN, /* in even phases */
+    QN_AUTO_ODD,
+    QN_AUTO_ALL,
+    QN_AUTO_RATES,
+};
+
 struct qn_auto_run_result {
-    double mops[2]; /* million operations per second, in even and odd phases */
-    uint64_t changes; /* of the backend */
+    double mops[QN_AUTO_RATES]; /* million operations per second */
+    uint64_t changes;           /* of the backend */
     bool wrong; /* a count is not what it should be, or a thread has ended */
 };
 
