@@ -19,8 +19,8 @@
 #include "tests/support/test.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-#define SEEDS_USUAL 16u
-#define FAILOVERS   4u
+#define SEEDS_USUAL 10u
+#define FAILOVERS   2u
 #else
 #define SEEDS_USUAL 200u
 #define FAILOVERS   20u

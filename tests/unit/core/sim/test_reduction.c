@@ -10,7 +10,7 @@
 
 /* A sanitizer makes each run twenty times slower. */
 #ifdef __SANITIZE_ADDRESS__
-#define PROGRAMS 8u
+#define PROGRAMS 3u
 #else
 #define PROGRAMS 40u
 #endif

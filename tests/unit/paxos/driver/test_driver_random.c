@@ -385,7 +385,7 @@ static uint64_t run(uint64_t seed, enum by by, const char *transport, bool loud)
 }
 
 #if defined(__SANITIZE_ADDRESS__) /* has seen all code in few of them */
-#define SEEDS 8u
+#define SEEDS 4u
 #else
 #define SEEDS 40u
 #endif
