@@ -44,7 +44,7 @@ static bool makes_sense(uint32_t parts, uint32_t now, uint32_t other,
                                          : crowd_fails(now, seen);
     }
     if (other == QN_AUTO_LOCK) {
-        const uint32_t few = now == QN_AUTO_CC_SYNCH ? CROWD : 3;
+        const uint32_t few = now == QN_AUTO_CC_SYNCH ? CROWD : 2;
         return seen->operations < few * seen->batches;
     }
     return now == QN_AUTO_H_SYNCH || seen->operations > 3 * seen->batches;

@@ -15,7 +15,7 @@
  *     lock -> h_synch       many of them for each operation
  *     cc_synch -> lock      batches are short
  *     cc_synch -> h_synch   batches are not; with more than one domain
- *     h_synch -> lock       batches are of one or two
+ *     h_synch -> lock       batches are of one, mostly
  *     h_synch -> cc_synch   always
  *
  * Behind each change the first operations do not count: clients come one by

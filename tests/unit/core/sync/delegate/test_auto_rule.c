@@ -86,6 +86,21 @@ Test(auto_rule, a_crowd_tries_no_lock)
     cr_expect_eq(share(&r, &crowd, QN_AUTO_CC_SYNCH, 1000000), 100);
 }
 
+/* As 20 threads in 8 domains; cc_synch, which came first, had longer ones. */
+Test(auto_rule, combiners_of_domains_with_batches_of_two_try_no_lock)
+{
+    const struct load before = {3, {4000, 430, 390}, 600, 64};
+    const struct load l = {3, {4000, 430, 390}, 600, 2};
+    struct run r = {.time = 1};
+    while (r.s.home != QN_AUTO_H_SYNCH && r.operations < 10000) {
+        window(&r, &before);
+    }
+    cr_assert_eq(r.now, QN_AUTO_H_SYNCH);
+    const uint64_t in_lock = r.in[QN_AUTO_LOCK];
+    cr_expect_geq(share(&r, &l, QN_AUTO_H_SYNCH, 1000000), 90);
+    cr_expect_eq(r.in[QN_AUTO_LOCK], in_lock);
+}
+
 /* Without the early end it would last as long as an epoch at home, beside the
  * operations that do not count. */
 Test(auto_rule, a_bad_trial_is_short)
