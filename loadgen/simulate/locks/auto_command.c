@@ -211,14 +211,23 @@ static int take_threads(struct command *c)
     return c->points > 0 ? 0 : fail("--threads names none");
 }
 
+/* NULL: all of them. */
+static bool is_one_of(const char *text, const char *const *name, uint32_t n)
+{
+    bool known = text == NULL;
+    for (uint32_t i = 0; i < n && !known; i++) {
+        known = strcmp(text, name[i]) == 0;
+    }
+    return known;
+}
+
 static int check(struct command *c)
 {
-    bool known = c->object == NULL;
-    for (uint32_t o = 0; o < QN_AUTO_LOADS && !known; o++) {
-        known = strcmp(c->object, object_name[o]) == 0;
-    }
-    if (!known) {
+    if (!is_one_of(c->object, object_name, QN_AUTO_LOADS)) {
         return fail("--object is counter, queue or integers");
+    }
+    if (!is_one_of(c->backend, backend_name, BACKENDS)) {
+        return fail("--backend is auto, lock, cc_synch or h_synch");
     }
     if (c->skip >= c->every) {
         return fail("--skip leaves no operation of a phase; raise --every");
