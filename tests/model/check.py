@@ -52,9 +52,9 @@ def verifier(case, folder, gib):
     made = run(["spin", "-a", *knobs, model], folder, 1)
     if made.returncode != 0 or not os.path.exists(f"{folder}/pan.c"):
         raise Broken("spin: " + made.stdout[-500:])
-    # Only the states of onepaxos are so wide that it pays to compress them.
-    good = ["-O2", *(["-DCOLLAPSE"] if case["model"] == "onepaxos" else [])]
-    how = ["-O0", *case["how"]] if case["bad"] else good
+    # The states of CI fit into memory as they are: to mask or to collapse each of
+    # onepaxos takes a quarter of the time.
+    how = ["-O0", *case["how"]] if case["bad"] else ["-O2", *(case["how"] or ["-DNOCOMP"])]
     made = run(["gcc", "-w", "-DSAFETY", f"-DMEMLIM={int(1024 * gib)}", *how,
                 "-o", "pan", "pan.c"], folder, 5)
     if made.returncode != 0:
@@ -134,8 +134,9 @@ def by_hand(argv):
     for key in value:
         if key in argv:
             value[key] = float(argv[argv.index(key) + 1])
-    case = {"model": argv[0][:-len(".pml")], "knobs": knobs, "bad": "--bad" in argv,
-            "least": 0, "how": []}
+    bad = "--bad" in argv
+    case = {"model": argv[0][:-len(".pml")], "knobs": knobs, "bad": bad,
+            "least": 0, "how": [] if bad else ["-DCOLLAPSE"]}
     passes, states, seen = check(case, None, value["--minutes"], value["--gib"])
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(f"{states} states, {used.ru_utime + used.ru_stime:.0f} s of CPU, "
