@@ -283,7 +283,7 @@ int main(int argc, char **argv)
     const double us = argc > 3 ? atof(argv[3]) : 2000;
     threads = argc > 1 ? atoi(argv[1]) : 0;
     if (threads < 1 || threads > THREADS_MAX || samples < 1 ||
-        samples > SAMPLES_MAX || us <= 0 || argc > 4) {
+        samples > SAMPLES_MAX || !(us > 0) || argc > 4) {
         fprintf(stderr,
                 "usage: openmp_bench THREADS [SAMPLES] [US]: 1 to %d "
                 "threads, 1 to %d samples\n",

@@ -16,6 +16,7 @@ struct table {
 };
 
 static pthread_key_t key;
+static bool has_key; /* false: the program has taken all of them */
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
 static void barrier_free(struct qn_team_barrier *b)
@@ -38,15 +39,15 @@ static void table_free(void *arg)
 
 static void make_key(void)
 {
-    QN_ASSERT(pthread_key_create(&key, table_free) == 0);
+    has_key = pthread_key_create(&key, table_free) == 0;
 }
 
-/* NULL: there is no memory. */
+/* NULL: there is no memory, or no key. */
 static struct table *own_table(void)
 {
     (void)pthread_once(&key_once, make_key);
-    struct table *t = pthread_getspecific(key);
-    if (t == NULL) {
+    struct table *t = has_key ? pthread_getspecific(key) : NULL;
+    if (t == NULL && has_key) {
         t = qn_alloc_zeroed(&qn_alloc_malloc, sizeof *t);
         if (t != NULL && pthread_setspecific(key, t) != 0) {
             table_free(t);
@@ -73,7 +74,8 @@ static struct qn_team_barrier *barrier_make(uint32_t size, uint32_t cores)
         return NULL;
     }
     for (uint32_t i = 0; i < size; i++) {
-        QN_ASSERT(qn_barrier_join(b->memory, i, &b->seat[i].me) == QN_OK);
+        const int rc = qn_barrier_join(b->memory, i, &b->seat[i].me);
+        QN_ASSERT(rc == QN_OK);
     }
     return b;
 }

@@ -30,7 +30,7 @@ struct qn_team_barrier {
  *
  * @param size   Threads of the team, at least 2.
  * @param cores  That they run on.
- * @return NULL: a larger team, or no memory.
+ * @return NULL: a larger team, no memory, or no key for data of a thread.
  *
  * Any thread; allocates once per thread and size.
  */

@@ -15,7 +15,7 @@
 
 #include "tests/process/openmp/case.h"
 
-#define THREADS_MAX 300
+#define THREADS_MAX 257 /* one more than a team with a barrier of ours */
 #define LENGTH      64
 
 static int value[2][THREADS_MAX]; /* of each of two teams */
@@ -124,6 +124,11 @@ static int one(void)
 #pragma omp parallel num_threads(4) if (omp_get_level() > 0) reduction(+ : wrong)
     wrong += episode(value[0], 1);
     return wrong;
+}
+
+static int most(void)
+{
+    return region(value[0], THREADS_MAX - 1, 1);
 }
 
 static int many(void)
@@ -249,6 +254,7 @@ int main(int argc, char **argv)
         {"mixed", mixed, 0},
         {"masters", two_masters, 0},
         {"one", one, 2 * 3 + 1 + 2},
+        {"most", most, 0},
         {"many", many, 2 * THREADS_MAX},
         {"nested", nested, 2 * 3 * 5 * 2},
         {"around", around_nested, 3 * 2 * 2 * 2 * 2},

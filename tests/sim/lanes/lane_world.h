@@ -9,9 +9,9 @@
  * node 1 receives, unless a test brings its own nodes.
  *
  * Each scenario is explored in both memories, in C11 with 3 deviations at least
- * (QN_EXPLORE_DEVIATIONS: another number), or 2 if there are three nodes. A
- * failure prints memory and choices; QN_SIM_MEMORY and QN_SIM_REPLAY with these
- * run them alone.
+ * (QN_EXPLORE_DEVIATIONS: another number), or 2 if there are three nodes or
+ * long messages. A failure prints memory and choices; QN_SIM_MEMORY and
+ * QN_SIM_REPLAY with these run them alone.
  */
 
 #include "core/qp.h"
