@@ -46,6 +46,8 @@ struct node {
     uint32_t rank;
     int rc;
     uint32_t done; /* operations */
+    struct qn_alloc work;
+    struct qn_large *large; /* for end() */
 };
 
 static uint32_t hash(uint32_t x)
@@ -237,10 +239,9 @@ static int init(struct node *n, struct qn_large *l, struct qn_alloc *work)
 static void *run_node(void *arg)
 {
     struct node *n = arg;
-    struct qn_alloc work;
     struct qn_large *l = malloc(sizeof *l);
     QN_ASSERT(l != NULL);
-    n->rc = init(n, l, &work);
+    n->rc = init(n, l, &n->work);
     for (uint32_t k = 0; n->rc == QN_OK && k < n->run->operations; k++) {
         if (n->rank == n->run->victim && k == n->run->ends_at) {
             qn_large_down(n->lines, n->rank); /* as a supervisor would */
@@ -254,9 +255,15 @@ static void *run_node(void *arg)
     }
     n->rc = n->rc == QN_OK && n->rank != n->run->victim ? qn_large_settle(l)
                                                         : n->rc;
-    qn_large_fini(l);
-    free(l);
+    n->large = l;
     return NULL;
+}
+
+/* When all have returned: others may read what a member that failed has. */
+static void end(struct node *n)
+{
+    qn_large_fini(n->large);
+    free(n->large);
 }
 
 /* ---- threads ---- */
@@ -282,6 +289,9 @@ static void run_threads(const struct run *r, struct node *node)
     }
     for (uint32_t i = 0; i < r->members; i++) {
         (void)pthread_join(thread[i], NULL);
+    }
+    for (uint32_t i = 0; i < r->members; i++) {
+        end(&node[i]);
     }
     free(memory);
     qn_alloc_free_lines(&qn_alloc_malloc, lines);
@@ -408,6 +418,7 @@ static pid_t start(const struct shared *s, const struct run *r, uint32_t rank,
 static int run_all(struct node *n)
 {
     (void)run_node(n);
+    free(n->large); /* its intermediate memory is in the arena */
     return n->rc == QN_OK ? 0 : 1;
 }
 

@@ -129,7 +129,7 @@ static int resolve(struct qn_large *l, const struct qn_large_at *at,
     }
     const uint64_t shown = shown_by(l, at->member);
     const size_t size = size_of(l, at->member);
-    if (shown == NOTHING) {
+    if (shown == NOTHING && l->plan.variant->operation == QN_LARGE_REDUCE) {
         *p = NULL;
         return QN_OK;
     }
@@ -188,12 +188,14 @@ static int move(struct qn_large *l, const struct qn_large_step *s)
     if (rc == QN_OK && s->kind == QN_LARGE_COMBINE) {
         rc = resolve(l, &s->left, s->bytes, &left);
     }
+    if (rc == QN_OK && to == NULL) {
+        rc = QN_ECORRUPT; /* its member shows nothing */
+    }
     if (rc != QN_OK) {
         return rc;
     }
     /* What is written is memory of this member, or of one that agreed. */
     char *writable = (char *)(uintptr_t)to;
-    QN_ASSERT(writable != NULL);
     if (s->kind == QN_LARGE_COMBINE) {
         combine(l, s, writable, left, from);
     } else {

@@ -21,7 +21,9 @@
  * *Deaths.* The program learns that a member has ended and says so, once, to
  * all: qn_large_down. Each member that needs the ended one, or one that needs
  * it, gets QN_EPEERDEAD, and all its later operations fail; others complete.
- * What was copied before is undefined at a member that has failed.
+ * What was copied before is undefined at a member that has failed. Others may
+ * still read its buffers, and by push write them, until all members have
+ * returned: until then they stay as they are, and no qn_large_fini is called.
  *
  * A call blocks: it looks as `backoff` says, and then sleeps. One thread per
  * struct qn_large; qn_large_down from any.
@@ -74,7 +76,9 @@ struct qn_large_call {
     uint32_t root;
     uint64_t bytes; /* broadcast, reduce: of the vector, with as many elements
                        as fit exactly; scatter, gather: of each member */
-    const void *in; /* reduce: NULL contributes the neutral element */
+    const void *in; /* reduce: NULL contributes the neutral element; it and
+                       `out` are aligned as the operator needs. They do not
+                       overlap */
     void *out;      /* [bytes]; gather: [members * bytes]. Not used: by the
                        root of a broadcast, by others in reduce and gather */
     const struct qn_operator *op; /* reduce */
@@ -104,7 +108,8 @@ struct qn_large {
  *  QN_LARGE_MEMBERS_MAX), rank, lines missing, arenas without `work`. */
 int qn_large_init(struct qn_large *l, const struct qn_large_opts *o);
 
-/** Give intermediate memory back. After qn_large_settle, or a failure. */
+/** Give intermediate memory back. After qn_large_settle; after a failure, when
+ *  all members have returned. */
 void qn_large_fini(struct qn_large *l);
 
 /**
@@ -116,10 +121,10 @@ void qn_large_fini(struct qn_large *l);
  * @param c  Borrowed.
  * @return QN_OK; QN_EPEERDEAD, and from then on; QN_EREMOVED: this member was
  *         said to have ended; QN_ECORRUPT: another member shows memory that is
- *         not in its arena. Without any effect: QN_EPERM: push in a group that
- *         has not agreed to it; QN_EINVAL: root, bytes, operator, variant of
- *         another operation, a buffer that is missing or outside the own
- *         arena; QN_ENOMEM: no intermediate buffer.
+ *         not in its arena, or none. Without any effect: QN_EPERM: push in a
+ *         group that has not agreed to it; QN_EINVAL: root, bytes, operator,
+ *         variant of another operation, a buffer that is missing or outside
+ *         the own arena; QN_ENOMEM: no intermediate buffer.
  */
 int qn_large_run(struct qn_large *l, const struct qn_large_call *c);
 

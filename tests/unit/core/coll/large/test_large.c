@@ -120,6 +120,29 @@ Test(large, what_another_member_shows_is_checked)
     cr_assert_eq(qn_large_run(&l, &c), QN_ECORRUPT);
 }
 
+/* As one does that was called with other bytes. */
+Test(large, a_member_that_shows_nothing_is_no_crash)
+{
+    init(2, true, true);
+    struct qn_large_call c = call_of("broadcast/pull/flat", 8);
+    c.op = NULL;
+    c.root = 1;
+    lines[1].shown = UINT64_MAX;
+    lines[1].word = 2;
+    cr_assert_eq(qn_large_run(&l, &c), QN_ECORRUPT);
+    init(2, true, true);
+    c = call_of("broadcast/push/flat", 8);
+    lines[1].shown = UINT64_MAX;
+    lines[1].word = 2;
+    cr_assert_eq(qn_large_run(&l, &c), QN_ECORRUPT);
+    init(2, true, true);
+    c = call_of("reduce/push/flat", 8);
+    c.root = 1;
+    lines[1].shown = UINT64_MAX;
+    lines[1].word = 2;
+    cr_assert_eq(qn_large_run(&l, &c), QN_ECORRUPT);
+}
+
 Test(large, a_member_that_was_said_to_have_ended_ends)
 {
     init(2, false, false);
