@@ -422,7 +422,7 @@ static int run_all(struct node *n)
     return n->rc == QN_OK ? 0 : 1;
 }
 
-Test(large_nodes, processes_pull_from_memory_that_they_cannot_write,
+Test(large_nodes_processes, pull_from_memory_that_they_cannot_write,
      .timeout = 120)
 {
     const struct run r = {.members = 4,
@@ -468,7 +468,7 @@ static int reduce_until_death(struct node *n)
     return rc == QN_EPEERDEAD ? 0 : 1;
 }
 
-Test(large_nodes, a_killed_process_fails_all_others, .timeout = 120)
+Test(large_nodes_processes, a_killed_one_fails_all_others, .timeout = 120)
 {
     for (uint32_t victim = 0; victim < 4; victim++) {
         const struct run r = {.members = 4, .victim = victim};
