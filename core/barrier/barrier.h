@@ -55,7 +55,7 @@ struct qn_barrier_opts {
 };
 
 /** A member. Private to its thread; fields are private but for `waits`, which
- *  its thread reads. */
+ *  its thread reads. QN_CACHELINE aligned: malloc is not enough. */
 struct qn_barrier_member {
     /* In a line of its own, wherever members lie side by side: it changes in
      * each episode. */

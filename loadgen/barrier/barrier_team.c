@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/alloc.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
 
@@ -54,8 +55,9 @@ static int make_area(struct qn_barrier_team *t, size_t bytes)
 static void run_member(struct qn_barrier_team *t, uint32_t index)
 {
     struct qn_barrier_control *c = t->control;
+    /* Lines, as a member wants. NULL: as one that has died. */
     struct qn_barrier_client *client =
-        calloc(t->subjects, sizeof *client); /* NULL: as one that has died */
+        qn_alloc_lines(&qn_alloc_malloc, t->subjects * sizeof *client);
     qn_barrier_bind(index);
     for (uint32_t i = 0; client != NULL && i < t->subjects; i++) {
         if (t->refused[i] == QN_OK &&
@@ -68,7 +70,7 @@ static void run_member(struct qn_barrier_team *t, uint32_t index)
         qn_barrier_round(c, index, qn_barrier_subject_pass,
                          &client[c->subject]);
     }
-    free(client);
+    qn_alloc_free_lines(&qn_alloc_malloc, client);
 }
 
 static void *run_thread(void *arg)
@@ -222,6 +224,9 @@ int qn_barrier_team_ready(struct qn_barrier_team *t)
     t->started = t->process[0] > 0;
     const int rc = t->started > 0 ? wait_for_all(t) : QN_EAGAIN;
     if (rc != QN_OK) {
+        if (t->process[0] > 0) { /* it may never look at the control */
+            (void)kill(t->process[0], SIGKILL);
+        }
         qn_barrier_team_end(t);
     }
     return rc;

@@ -12,7 +12,7 @@
 #include "core/base/clock.h"
 #include "core/coll/large/large.h"
 
-#define QN_LARGE_ROWS_MAX  512u
+#define QN_LARGE_ROWS_MAX  640u
 #define QN_LARGE_TURNS_MAX 100u
 #define QN_LARGE_ROW_NS    (20 * QN_MS) /* of a row in a turn, about */
 

@@ -155,6 +155,10 @@ static int prepare(struct bench *b)
                                      : fail("sizes are multiples of 8",
                                             b->sizes, strlen(b->sizes));
     }
+    if (status == 0 && b->rows == QN_LARGE_ROWS_MAX) {
+        status = fail("too many variants for this number of sizes", b->variants,
+                      strlen(b->variants));
+    }
     if (status == 0 && b->threads_only && b->processes_only) {
         status = fail("it excludes --processes", "--threads", 9);
     }

@@ -54,6 +54,7 @@ assert [name.split("/")[0] for name in names] == [
 
 refused("--variant", "broadcast/pull", names="broadcast/pull")
 refused("--isolated", "--variant", "gather/push/flat", names="do not push")
+refused("--variant", ",".join(["gather/pull/flat"] * 640), names="too many")
 refused("--size", "12", names="multiples of 8")
 refused("--size", "4", names="from 8")
 refused("--members", "1", names="from 2")
