@@ -9,8 +9,8 @@
  * a word that has changed. With own cores none sleeps, and a flag is raised by
  * a store.
  *
- * A member looks for 1 to 2 us, then yields, then parks. Where there are more
- * members than cores a look only keeps the core from the others (4, 8, 16
+ * A member looks for 1 to 2 us, then yields for 50, then parks. Where there are
+ * more members than cores a look only keeps the core from the others (4, 8, 16
  * threads on two cores: 20 pauses in front of each yield, 1.35 times as long;
  * with some yields and then sleep, as long as with yields for ever). Whether
  * that is so the barrier was told, and a member also learns it: a wait that
@@ -18,6 +18,7 @@
  */
 #include "core/barrier/barrier_internal.h"
 #include "core/base/bits.h"
+#include "core/base/clock.h"
 #include "core/base/mark.h"
 #include "core/wait/park.h"
 
@@ -26,8 +27,12 @@
 /* Then to the first reading of the clock behind it: 1 to 2 us. */
 #define LOOK_NS     (1 * QN_US)
 /* The first one gives the core to a member that has something to do; the others
- * cover that all of this core have arrived and those of another have not. */
+ * cover that all of this core have arrived and those of another have not, */
 #define YIELDS      4u
+/* ... and that one was woken only now, which takes it 20 to 30 us: if the
+ * others slept meanwhile, each would be late for the next episode by its own
+ * wake-up, and they would never get out of it. */
+#define YIELD_NS    (50 * QN_US)
 /* Waits without a look, after one that did not help: doubled to this. */
 #define BLIND_MOST  63u
 
@@ -85,7 +90,11 @@ static bool look(qn_a32 *word, uint32_t end)
 static bool yield_and_look(struct qn_barrier_member *me, qn_a32 *word,
                            uint32_t end)
 {
-    for (uint32_t i = 0; i < YIELDS && qn_may_look(); i++) {
+    const qn_time_t until = qn_clock_now() + YIELD_NS;
+    for (uint32_t i = 0; qn_may_look(); i++) {
+        if (i >= YIELDS && qn_clock_now() >= until) {
+            break;
+        }
         qn_park_yield();
         me->waits.yields++;
         if (is_over(word, end)) {
