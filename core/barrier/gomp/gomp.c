@@ -91,7 +91,7 @@ void GOMP_parallel(region_fn *fn, void *data, unsigned threads, unsigned flags)
         threads != 0 ? threads : (uint32_t)omp_get_max_threads();
     struct region r = {.fn = fn, .data = data};
     if (size > 1 && omp_get_level() == 0 && !qn_gomp_imports_tasks()) {
-        r.barrier = qn_team_barrier_of(size, (uint32_t)omp_get_num_procs());
+        r.barrier = qn_team_barrier_of(size, omp_get_num_procs);
     }
     if (r.barrier != NULL) {
         next_parallel(begin, &r, threads, flags);

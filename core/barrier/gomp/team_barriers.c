@@ -80,14 +80,14 @@ static struct qn_team_barrier *barrier_make(uint32_t size, uint32_t cores)
     return b;
 }
 
-struct qn_team_barrier *qn_team_barrier_of(uint32_t size, uint32_t cores)
+struct qn_team_barrier *qn_team_barrier_of(uint32_t size, int (*cores)(void))
 {
     struct table *t = size <= QN_GOMP_TEAM_MAX ? own_table() : NULL;
     if (t == NULL) {
         return NULL;
     }
     if (t->of_size[size] == NULL) {
-        t->of_size[size] = barrier_make(size, cores);
+        t->of_size[size] = barrier_make(size, (uint32_t)cores());
     }
     return t->of_size[size];
 }

@@ -29,11 +29,12 @@ struct qn_team_barrier {
  * thread ends.
  *
  * @param size   Threads of the team, at least 2.
- * @param cores  That they run on.
+ * @param cores  Says how many cores they run on: omp_get_num_procs, a system
+ *               call. Asked when the barrier is made.
  * @return NULL: a larger team, no memory, or no key for data of a thread.
  *
  * Any thread; allocates once per thread and size.
  */
-struct qn_team_barrier *qn_team_barrier_of(uint32_t size, uint32_t cores);
+struct qn_team_barrier *qn_team_barrier_of(uint32_t size, int (*cores)(void));
 
 #endif
