@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/barrier/barrier_internal.h"
 #include "tests/unit/core/barrier/barrier_of.h"
 
 #define MEMBERS_MOST 16u
@@ -25,6 +26,7 @@ struct world {
     struct cells *cells;
     uint32_t members;
     uint32_t episodes;
+    uint32_t passed; /* episodes, before these */
     bool one_core;
     bool slow; /* member 0 yields in front of each episode */
 };
@@ -104,6 +106,19 @@ static void with_threads(struct world *w)
     }
 }
 
+/* As if the members had passed so many episodes. */
+static void pass_before(struct qn_barrier_memory *m, const struct world *w)
+{
+    const uint32_t value = w->passed * QN_BARRIER_STEP;
+    qn_store(&m->arrived, value * w->members, QN_SEQ_CST);
+    for (uint32_t i = 0; i < w->members; i++) {
+        qn_store(&m->line[i].episode, w->passed, QN_SEQ_CST);
+        for (uint32_t k = 0; k < QN_BARRIER_FLAGS; k++) {
+            qn_store(&m->line[i].flag[k], value, QN_SEQ_CST);
+        }
+    }
+}
+
 static void with_each_form(struct world w, bool own_cores)
 {
     EACH_FORM(form)
@@ -111,6 +126,7 @@ static void with_each_form(struct world w, bool own_cores)
         const struct qn_barrier_opts o = {
             .form = form->name, .members = w.members, .own_cores = own_cores};
         w.memory = barrier_of(&o);
+        pass_before(w.memory, &w);
         with_threads(&w);
         free(w.memory);
     }
@@ -121,6 +137,19 @@ Test(barrier_threads, none_leaves_before_all_have_entered, .timeout = 60)
     with_each_form((struct world){.members = 2, .episodes = 400}, false);
     with_each_form((struct world){.members = 4, .episodes = 200}, false);
     with_each_form((struct world){.members = 16, .episodes = 30}, false);
+}
+
+/* A flag wraps after 2^31 episodes, the counter of two members after 2^30. */
+Test(barrier_threads, numbers_of_episodes_wrap, .timeout = 60)
+{
+    for (uint32_t before = 1u << 29; before != 0; before *= 2) {
+        with_each_form(
+            (struct world){.members = 2, .episodes = 40, .passed = before - 20},
+            false);
+    }
+    with_each_form(
+        (struct world){.members = 3, .episodes = 40, .passed = UINT32_MAX - 20},
+        false);
 }
 
 Test(barrier_threads, of_members_that_look_on_neither, .timeout = 60)
