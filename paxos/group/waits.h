@@ -83,7 +83,12 @@ static inline void qn_waits_add(struct qn_waits *w, const struct qn_wait *like)
     }
     QN_DASSERT(w->tail == w->open ||
                w->ring[(w->tail - 1) & w->mask].number <= like->number);
-    w->ring[w->tail++ & w->mask] = *like;
+    struct qn_wait *x = &w->ring[w->tail++ & w->mask];
+    x->number = like->number; /* one by one: the compiler needs no copy of it */
+    x->deadline = like->deadline;
+    x->bytes = like->bytes;
+    x->done = like->done;
+    x->ctx = like->ctx;
     w->bytes += like->bytes;
     w->next = like->deadline < w->next ? like->deadline : w->next;
 }
