@@ -1,5 +1,6 @@
 #include "loadgen/bench/nodes.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -51,11 +52,45 @@ static uint32_t run_threads(struct job *job, uint32_t n)
     return failed + (n - started);
 }
 
+/* The others may wait for ever for one that is missing. */
+static void kill_all(const pid_t *pid, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (pid[i] > 0) {
+            (void)kill(pid[i], SIGKILL);
+        }
+    }
+}
+
+/* @param pid  [n] each is set to 0 when it has ended.
+ * @return how many did not return 0. */
+static uint32_t wait_all(pid_t *pid, uint32_t n)
+{
+    uint32_t failed = 0;
+    for (uint32_t left = n; left > 0;) {
+        int status = 0;
+        const pid_t ended = waitpid(-1, &status, 0);
+        if (ended < 0 && errno != EINTR) {
+            return failed + left;
+        }
+        for (uint32_t i = 0; i < n && ended > 0; i++) {
+            if (pid[i] == ended) {
+                pid[i] = 0;
+                left--;
+                failed += !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+                if (!WIFEXITED(status)) {
+                    kill_all(pid, n);
+                }
+            }
+        }
+    }
+    return failed;
+}
+
 static uint32_t run_processes(struct job *job, uint32_t n)
 {
     pid_t pid[QN_NODES_MAX];
     uint32_t started = 0;
-    uint32_t failed = 0;
     fflush(NULL);
     for (; started < n; started++) {
         pid[started] = fork();
@@ -67,15 +102,11 @@ static uint32_t run_processes(struct job *job, uint32_t n)
             _exit(job[started].result == 0 ? 0 : 1);
         }
         if (pid[started] < 0) {
+            kill_all(pid, started);
             break;
         }
     }
-    for (uint32_t i = 0; i < started; i++) {
-        int status = 0;
-        bool ended = waitpid(pid[i], &status, 0) == pid[i];
-        failed += !ended || !WIFEXITED(status) || WEXITSTATUS(status) != 0;
-    }
-    return failed + (n - started);
+    return wait_all(pid, started) + (n - started);
 }
 
 uint32_t qn_nodes_run(const struct qn_nodes_opts *o, qn_nodes_fn *fn, void *arg)

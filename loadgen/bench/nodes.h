@@ -5,8 +5,11 @@
  * Run a function once per node, each in a thread or in a child process, and
  * wait for all.
  *
+ * A process that a signal ends, or that cannot be started, ends the others,
+ * which may wait for it.
+ *
  * Threads: called by one thread; of a process that starts children, the only
- * one. Children do not outlive it.
+ * one, and it has no other children. These do not outlive it.
  */
 
 #include <stdbool.h>

@@ -1,6 +1,7 @@
 /*
- * What a run in processes leaves behind when it is killed: nothing. Its nodes
- * hold the write end of a pipe, which ends with the last of them.
+ * What a run in processes leaves behind when it is killed, or one of its nodes:
+ * nothing. Its nodes hold the write end of a pipe, which ends with the last of
+ * them.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -40,4 +41,22 @@ Test(nodes, processes_end_with_the_one_that_runs_them, .timeout = 60)
     cr_assert_eq(waitpid(runs, NULL, 0), runs);
     cr_assert_eq(read(end[0], &byte, 1), 0);
     close(end[0]);
+}
+
+static int one_is_killed(qn_node_t node, void *arg)
+{
+    if (node == 1) {
+        (void)raise(SIGKILL);
+    }
+    return waits(node, arg);
+}
+
+Test(nodes, the_others_end_with_a_process_that_is_killed, .timeout = 60)
+{
+    int end[2];
+    const struct qn_nodes_opts o = {.nodes = NODES, .processes = true};
+    cr_assert_eq(pipe(end), 0);
+    cr_expect_eq(qn_nodes_run(&o, one_is_killed, end), NODES);
+    close(end[0]);
+    close(end[1]);
 }
