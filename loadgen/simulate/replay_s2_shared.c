@@ -57,7 +57,8 @@ static double median_ns(void)
         took[i] = shared_world.ended[WARM + i] - start_of(WARM + i);
     }
     qsort(took, COUNT, sizeof *took, by_size);
-    return (double)took[COUNT / 2] / QN_PS_PER_NS;
+    const qn_ps_t median = took[COUNT / 2];
+    return (double)median / QN_PS_PER_NS;
 }
 
 static int run(const struct qn_machine *m, double ghz)

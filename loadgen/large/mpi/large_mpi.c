@@ -169,7 +169,7 @@ static void bind_self(void)
 /* @return false: no memory. */
 static bool take_buffers(void)
 {
-    size_t most = 0;
+    size_t most = sizeof *in;
     for (int i = 0; i < sizes; i++) {
         most = (size_t)size[i] > most ? (size_t)size[i] : most;
     }
