@@ -38,7 +38,7 @@
 #include "core/wait/baton.h"
 
 #define QN_BARRIER_MEMBERS_MAX 1024u
-/** Up to so many members a central barrier is the fastest on own cores. */
+/** Members up to which a central barrier is the fastest on own cores. */
 #define QN_BARRIER_CENTRAL     4u
 
 struct qn_barrier_form;

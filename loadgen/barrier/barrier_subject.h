@@ -35,7 +35,7 @@ struct qn_barrier_client {
 
 /** @param out      [QN_BARRIER_SUBJECTS_MAX] filled; the first is what
  *                  core/barrier chooses.
- *  @param members  Own cores are promised if there are so many.
+ *  @param members  Own cores are promised if there is one for each.
  *  @return their number. */
 uint32_t qn_barrier_subjects(struct qn_barrier_subject *out, uint32_t members,
                              uint32_t cores);

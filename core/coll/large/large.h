@@ -36,9 +36,9 @@
 #include "core/wait/backoff.h"
 
 #define QN_LARGE_BYTES_MAX ((uint64_t)1 << 30)
-/** Above so many bytes an intermediate buffer is not kept for later calls. */
+/** Bytes of the largest intermediate buffer that is kept for later calls. */
 #define QN_LARGE_KEPT_MAX  ((uint64_t)16 << 20)
-/** Up to so many members each root gets a tree of its own. */
+/** Members up to which each root gets a tree of its own. */
 #define QN_LARGE_OWN_TREES 16u
 
 /** What the members share: one line of each, zero at first, in memory that all

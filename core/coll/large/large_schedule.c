@@ -25,7 +25,7 @@ static uint32_t rounds(const struct qn_large_plan *p, enum qn_large_sync sync)
     return r;
 }
 
-/* At most so many things of any member's work are waited for. */
+/* The highest number of a piece of any member's work that others wait for. */
 static uint64_t work_values(const struct qn_large_plan *p)
 {
     const struct qn_large_variant *v = p->variant;

@@ -69,7 +69,7 @@ const char *qn_large_operation_name(enum qn_large_operation op);
 const struct qn_large_variant *qn_large_variant_choose(
     enum qn_large_operation op, uint32_t regions, bool push);
 
-/** Into how many fragments a message of so many bytes is cut: at least 1. */
+/** The number of fragments of a message of that length: at least 1. */
 uint32_t qn_large_fragment_count(const struct qn_large_variant *v,
                                  uint64_t bytes);
 

@@ -109,7 +109,7 @@ static void with_threads(struct world *w)
     }
 }
 
-/* As if the members had passed so many episodes. */
+/* As if the members had passed that number of episodes. */
 static void pass_before(struct qn_barrier_memory *m, const struct world *w)
 {
     const uint32_t value = w->passed * QN_BARRIER_STEP;
