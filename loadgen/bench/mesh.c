@@ -233,6 +233,7 @@ uint32_t qn_mesh_run(struct qn_mesh *m, qn_mesh_fn *fn, void *arg)
     struct job job = {.mesh = m, .fn = fn, .arg = arg};
     const struct qn_nodes_opts o = {.nodes = m->opts.nodes,
                                     .processes = m->opts.processes,
+                                    .survive = m->opts.survive,
                                     .core = m->opts.core};
     return qn_nodes_run(&o, run_node, &job);
 }

@@ -34,6 +34,7 @@ struct qn_mesh_opts {
                        transport allows it: a stream of short messages is twice
                        as fast (core/place/outbox.h). ThreadSanitizer does not
                        see what is ordered by messages then */
+    bool survive;   /* as of struct qn_nodes_opts */
     bool strict;    /* a device: as of struct qn_device_opts */
     uint64_t seed;  /* likewise */
     const uint32_t *core; /* [nodes] CPU to pin each node to;

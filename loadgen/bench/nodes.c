@@ -64,7 +64,7 @@ static void kill_all(const pid_t *pid, uint32_t n)
 
 /* @param pid  [n] each is set to 0 when it has ended.
  * @return how many did not return 0. */
-static uint32_t wait_all(pid_t *pid, uint32_t n)
+static uint32_t wait_all(pid_t *pid, uint32_t n, bool survive)
 {
     uint32_t failed = 0;
     for (uint32_t left = n; left > 0;) {
@@ -78,7 +78,7 @@ static uint32_t wait_all(pid_t *pid, uint32_t n)
                 pid[i] = 0;
                 left--;
                 failed += !WIFEXITED(status) || WEXITSTATUS(status) != 0;
-                if (!WIFEXITED(status)) {
+                if (!WIFEXITED(status) && !survive) {
                     kill_all(pid, n);
                 }
             }
@@ -106,7 +106,8 @@ static uint32_t run_processes(struct job *job, uint32_t n)
             break;
         }
     }
-    return wait_all(pid, started) + (n - started);
+    return wait_all(pid, started, started == n && job[0].o->survive) +
+           (n - started);
 }
 
 uint32_t qn_nodes_run(const struct qn_nodes_opts *o, qn_nodes_fn *fn, void *arg)

@@ -5,8 +5,8 @@
  * Run a function once per node, each in a thread or in a child process, and
  * wait for all.
  *
- * A process that a signal ends, or that cannot be started, ends the others,
- * which may wait for it.
+ * A process that a signal ends ends the others, which may wait for it, unless
+ * they are to survive it; one that cannot be started ends them always.
  *
  * Threads: called by one thread; of a process that starts children, the only
  * one, and it has no other children. These do not outlive it.
@@ -20,6 +20,7 @@
 struct qn_nodes_opts {
     uint32_t nodes;       /* 1 .. QN_NODES_MAX */
     bool processes;       /* children, else threads */
+    bool survive;         /* the others go on when a signal ends a child */
     const uint32_t *core; /* [nodes] CPU to pin each node to; NULL: not pinned.
                              Borrowed */
 };

@@ -6,7 +6,8 @@
 #include "loadgen/bench/mesh.h"
 #include "tests/conformance/pair.h"
 
-/** A mesh of that transport; a device is strict.
+/** A mesh of that transport; a device is strict. Processes survive one of theirs
+ *  that is killed, since what they do then is tested.
  *  @return false: it does not join processes. */
 static inline bool make_mesh(struct qn_mesh *m, const struct qn_transport *t,
                              uint32_t nodes, uint32_t cells, bool processes)
@@ -15,6 +16,7 @@ static inline bool make_mesh(struct qn_mesh *m, const struct qn_transport *t,
                                    .nodes = nodes,
                                    .cells = cells,
                                    .processes = processes,
+                                   .survive = true,
                                    .strict = true,
                                    .seed = nodes};
     if (processes && !joins_processes(t)) {
