@@ -270,9 +270,8 @@ int qn_large_bench_run(struct qn_large_times *t,
         b.arena[i] =
             (struct qn_large_arena){memory + head + 3 * b.part * i, 3 * b.part};
     }
-    const struct qn_nodes_opts nodes = {.nodes = o->members,
-                                        .processes = o->processes,
-                                        .core = o->core};
+    const struct qn_nodes_opts nodes = {
+        .nodes = o->members, .processes = o->processes, .core = o->core};
     const uint32_t failed = qn_nodes_run(&nodes, run_member, &b);
     (void)munmap(memory, all);
     return failed == 0 ? QN_OK : QN_EIO;

@@ -6,8 +6,8 @@
 #include "loadgen/bench/mesh.h"
 #include "tests/conformance/pair.h"
 
-/** A mesh of that transport; a device is strict. Processes survive one of theirs
- *  that is killed, since what they do then is tested.
+/** A mesh of that transport; a device is strict. Processes survive a death
+ *  among them, since what they do then is tested.
  *  @return false: it does not join processes. */
 static inline bool make_mesh(struct qn_mesh *m, const struct qn_transport *t,
                              uint32_t nodes, uint32_t cells, bool processes)
