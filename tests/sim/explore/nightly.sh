@@ -1,72 +1,75 @@
 #!/usr/bin/env bash
-# The explorations of two nodes in C11, and those of three nodes with a death in
-# TSO, with one deviation more than in CI, in less than an hour of CPU; a
-# failure prints the choices that repeat it.
-# Usage: nightly.sh [DEVIATIONS]
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
-export QN_EXPLORE_DEVIATIONS=${1:-4}
+# The explorations with a deviation more than in CI, the weaker orders with their
+# last level, the largest collections, and threads on what core/sync has: pieces
+# of at most 20 minutes of CPU each, an hour and a half in all. A failure prints
+# the choices that repeat it; the others are run all the same.
+# Usage: nightly.sh [PIECE...]    all, if none is named; their names: below
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../../.." || exit 2
+tests=build/release/tests
+sim=$tests/sim
+sync=$sim/explore/sync
 
-cmake --preset release --log-level=WARNING >/dev/null
-cmake --build --preset release --target test_ring_explore test_ump_explore \
-    test_ffq_explore test_ffq_shared_explore test_udn_qp_explore \
-    test_alike_explore >&2
-build/release/tests/sim/test_ring_explore --filter 'ring_explore/*'
-QN_SIM_MEMORY=c11 build/release/tests/sim/test_ump_explore
-for transport in ffq ffq_shared; do
-    QN_EXPLORE_DEVIATIONS=$((QN_EXPLORE_DEVIATIONS - 1)) QN_SIM_MEMORY=c11 \
-        "build/release/tests/sim/test_${transport}_explore"
-done
+# Two nodes in C11. Of long messages a deviation less is explored.
+ump() { QN_EXPLORE_DEVIATIONS=4 QN_SIM_MEMORY=c11 $sim/test_ump_explore; }
+ffq() { QN_EXPLORE_DEVIATIONS=3 QN_SIM_MEMORY=c11 $sim/test_ffq_explore; }
+ffq_shared() { QN_EXPLORE_DEVIATIONS=3 QN_SIM_MEMORY=c11 $sim/test_ffq_shared_explore; }
 # An operation on words has many accesses.
-QN_EXPLORE_DEVIATIONS=$((QN_EXPLORE_DEVIATIONS - 2)) QN_SIM_MEMORY=c11 \
-    build/release/tests/sim/test_udn_qp_explore --filter 'lane_explore/*'
-# Locks are short (5 deviations: 6 s of CPU; 6: 32 s; no defect).
-cmake --build --preset release --target test_lock_explore test_lock_orders >&2
-QN_EXPLORE_DEVIATIONS=$((QN_EXPLORE_DEVIATIONS + 1)) \
-    build/release/tests/sim/explore/sync/test_lock_explore
-env -u QN_EXPLORE_DEVIATIONS QN_ORDERS_ALL=1 \
-    build/release/tests/sim/explore/sync/test_lock_orders
-# Barriers: 4 deviations for two members, 2 for three.
-cmake --build --preset release --target test_barrier_explore >&2
-build/release/tests/sim/explore/barrier/test_barrier_explore
-# Delegation, with one deviation more than in CI for two and for three clients.
-cmake --build --preset release --target test_delegate_explore >&2
-QN_EXPLORE_MORE=1 build/release/tests/sim/explore/sync/test_delegate_explore
-# Servers, and what uses words: 5 minutes of CPU.
-cmake --build --preset release --target test_server_explore test_server_orders \
-    test_words_explore test_words_orders test_words_sync_explore \
-    test_words_sync_orders >&2
-for test in sync/test_server_explore sync/test_words_sync_explore; do
-    QN_EXPLORE_MORE=1 "build/release/tests/sim/explore/$test"
-done
-# Two clients of two calls each, and their server, with 3 deviations: 32 million
-# runs, 17 minutes of CPU.
-QN_EXPLORE_MORE=2 build/release/tests/sim/explore/sync/test_server_explore \
-    --filter 'server_explore/two_clients_call_twice'
-for test in sync/test_server_orders sync/test_words_sync_orders \
-    words/test_words_explore words/test_words_orders; do
-    env -u QN_EXPLORE_DEVIATIONS QN_ORDERS_ALL=1 \
-        "build/release/tests/sim/explore/$test"
-done
-# Queues and stacks: half a minute of CPU.
-cmake --build --preset release --target test_object_explore test_object_orders >&2
-build/release/tests/sim/explore/sync/object/test_object_explore
-env -u QN_EXPLORE_DEVIATIONS QN_ORDERS_ALL=1 \
-    build/release/tests/sim/explore/sync/object/test_object_orders
+udn() { QN_EXPLORE_DEVIATIONS=2 QN_SIM_MEMORY=c11 $sim/test_udn_qp_explore --filter 'lane_explore/*'; }
+ring() { QN_EXPLORE_DEVIATIONS=4 $sim/test_ring_explore --filter 'ring_explore/*'; }
 # Three nodes and a kill.
-QN_EXPLORE_DEVIATIONS=1 build/release/tests/sim/test_alike_explore
-# Orders that no search finds, with the last level too.
-cmake --build --preset release --target test_ump_orders test_ffq_orders \
-    test_ffq_shared_orders test_arena_explore test_index_explore \
-    test_flight_explore test_task_explore >&2
-for test in ump_orders ffq_orders ffq_shared_orders ring_explore arena_explore \
-    index_explore flight_explore task_explore; do
-    env -u QN_EXPLORE_DEVIATIONS QN_ORDERS_ALL=1 \
-        "build/release/tests/sim/test_$test" --filter '*orders*/*'
+alike() { QN_EXPLORE_DEVIATIONS=1 $sim/test_alike_explore; }
+# Locks are short; of barriers three members have two deviations less.
+locks() { QN_EXPLORE_DEVIATIONS=5 $sync/test_lock_explore; }
+barriers() { QN_EXPLORE_DEVIATIONS=4 $sim/explore/barrier/test_barrier_explore; }
+delegates() { QN_EXPLORE_MORE=1 $sync/test_delegate_explore; }
+servers() { QN_EXPLORE_MORE=1 $sync/test_server_explore; }
+# Two clients of two calls each, and their server, with 3 deviations.
+server_calls() { QN_EXPLORE_MORE=2 $sync/test_server_explore --filter 'server_explore/two_clients_call_twice'; }
+words() { QN_EXPLORE_MORE=1 $sync/test_words_sync_explore && QN_ORDERS_ALL=1 $sim/explore/words/test_words_explore; }
+objects() { QN_EXPLORE_DEVIATIONS=4 $sync/object/test_object_explore; }
+# Orders that no search finds, with the last level, too.
+orders() {
+    local test failed=0
+    for test in explore/sync/test_{lock,server,words_sync}_orders explore/words/test_words_orders \
+        explore/sync/object/test_object_orders; do
+        QN_ORDERS_ALL=1 "$sim/$test" || failed=1
+    done
+    for test in test_{ump,ffq,ffq_shared}_orders test_{ring,arena,index,flight,task}_explore; do
+        QN_ORDERS_ALL=1 "$sim/$test" --filter '*orders*/*' || failed=1
+    done
+    return $failed
+}
+# Collections of 2^26 values (4 GiB).
+limits() { QN_SYNC_LIMITS=1 $tests/unit/core/sync/test_sync_limits; }
+# Threads on the locks, backends and objects that are explored above.
+stress() { tests/conformance/sync/stress.sh; }
+
+all=(ump ffq ffq_shared udn ring alike locks barriers delegates servers server_calls words
+    objects orders limits stress)
+pieces=("${@:-${all[@]}}")
+for piece in "${pieces[@]}"; do
+    if [[ " ${all[*]} " != *" $piece "* ]]; then
+        echo "nightly: no piece '$piece'; pieces: ${all[*]}" >&2
+        exit 2
+    fi
 done
-# Collections of 2^26 values (4 GiB; a minute of CPU).
-cmake --build --preset release --target test_sync_limits >&2
-QN_SYNC_LIMITS=1 build/release/tests/unit/core/sync/test_sync_limits
-# Threads on the locks, backends and objects that were explored above.
-env -u QN_EXPLORE_DEVIATIONS tests/conformance/sync/stress.sh
-echo "nightly: $QN_EXPLORE_DEVIATIONS deviations, no defect"
+
+cmake --preset release --log-level=WARNING >/dev/null &&
+    cmake --build --preset release --target test_{ump,ffq,ffq_shared,udn_qp,ring,alike}_explore \
+        test_{lock,barrier,delegate,server,words_sync,words,object}_explore \
+        test_{arena,index,flight,task}_explore \
+        test_{lock,server,words_sync,words,object,ump,ffq,ffq_shared}_orders \
+        test_sync_limits >&2 || exit 2
+
+failed=()
+TIMEFORMAT='%U s of CPU, %R s'
+for piece in "${pieces[@]}"; do
+    echo "=== $piece"
+    time "$piece" || failed+=("$piece")
+done
+if [ ${#failed[@]} -gt 0 ]; then
+    echo "nightly: failed: ${failed[*]}" >&2
+    exit 1
+fi
+echo "nightly: ${pieces[*]}: no defect"

@@ -196,7 +196,8 @@ void lane_make(struct lane_world *w)
 struct lane_search lane_search;
 
 /* C11: 3 deviations with two nodes, 2 with more or with long messages, whose
- * many cells make it twenty times as many schedules; or what is asked for. */
+ * many cells make it twenty times as many schedules; or what is asked for, of
+ * which long messages take one less. */
 static uint32_t least(uint32_t nodes, bool longer)
 {
     const char *more = getenv("QN_EXPLORE_DEVIATIONS");
@@ -204,8 +205,11 @@ static uint32_t least(uint32_t nodes, bool longer)
     if (lane_search.on) {
         return lane_search.deviations;
     }
-    return more != NULL && nodes == 2 ? (uint32_t)atoi(more)
-                                      : usual - 2 * LANE_LESS;
+    if (more != NULL && nodes == 2) {
+        const uint32_t asked = (uint32_t)atoi(more);
+        return longer && asked > usual ? asked - 1 : asked;
+    }
+    return usual - 2 * LANE_LESS;
 }
 
 static bool chosen(enum qn_explore_memory m)
