@@ -49,7 +49,7 @@ struct group {
     uint32_t members;
     bool processes;
     struct qn_barrier_subject subject[QN_BARRIER_SUBJECTS_MAX];
-    struct qn_barrier_team team[TEAMS]; /* own, of coll, GOMP or MPI */
+    struct qn_barrier_team team[TEAMS]; /* own, of coll, GOMP's or MPI's */
     uint32_t teams;                     /* started */
     struct qn_barrier_row row[ROWS_MAX];
     uint32_t rows;
@@ -104,16 +104,17 @@ static void add_team(struct group *g, const char *name, int rc,
     }
 }
 
-static void add_gomp(const struct bench *b, struct group *g)
+static void add_gomp(const struct bench *b, struct group *g, const char *name,
+                     const char *program)
 {
     char path[PATH_BYTES + 32];
     char *argv[] = {path, NULL, NULL, NULL};
-    snprintf(path, sizeof path, "%sbarrier_gomp", b->folder);
+    snprintf(path, sizeof path, "%s%s", b->folder, program);
     const int rc =
         access(path, X_OK) != 0
             ? QN_ENOSYS
             : qn_barrier_team_of_program(&g->team[g->teams], g->members, argv);
-    add_team(g, "gomp", rc, "barrier_gomp is not beside quoin, or has failed");
+    add_team(g, name, rc, "its program is not beside quoin, or has failed");
 }
 
 static void add_mpi(const struct bench *b, struct group *g)
@@ -155,7 +156,8 @@ static int start(const struct bench *b, struct group *g)
     if (g->processes) {
         add_mpi(b, g);
     } else {
-        add_gomp(b, g);
+        add_gomp(b, g, "gomp", "barrier_gomp");
+        add_gomp(b, g, "gomp/quoin", "barrier_gomp_quoin");
     }
     struct qn_barrier_team *own = &g->team[g->teams];
     const int rc = qn_barrier_team_start(own, g->subject, subjects, g->members,

@@ -10,10 +10,10 @@
  * a static `for` and of `single`: there the team passes the barrier that it
  * got.
  *
- *     GOMP_parallel(f)          begin(region) in each thread:
- *       table: size -> barrier    current = seat of this thread
- *       libgomp's, of begin       f(data) ... GOMP_barrier: wait(current) ...
- *                                 current = none
+ *     GOMP_parallel(f)             begin(region) in each thread:
+ *       (size, f, data) -> region    current = seat of this thread
+ *       libgomp's, of begin          f(data) ... GOMP_barrier: wait(current)
+ *                                    current = none
  *       <- libgomp's barrier, which ends the region, and so the use of both
  *
  * Ends of regions and of dynamic loops, and copyprivate, call hidden functions
@@ -53,12 +53,6 @@ static pthread_once_t next_once = PTHREAD_ONCE_INIT;
 
 static _Thread_local struct qn_barrier_member *current; /* NULL: GOMP's */
 
-struct region {
-    region_fn *fn;
-    void *data;
-    const struct qn_team_barrier *barrier;
-};
-
 /* ISO C has no cast from an object to a function. */
 static void find(const char *name, void *function)
 {
@@ -75,10 +69,10 @@ static void find_next(void)
 
 static void begin(void *arg)
 {
-    const struct region *r = arg;
+    const struct qn_team_region *r = arg;
     /* All threads of a team see the same size, and decide alike. */
-    if ((uint32_t)omp_get_num_threads() == r->barrier->size) {
-        current = &r->barrier->seat[omp_get_thread_num()].me;
+    if ((uint32_t)omp_get_num_threads() == r->size) {
+        current = &r->seat[omp_get_thread_num()].me;
     }
     r->fn(r->data);
     current = NULL;
@@ -89,12 +83,12 @@ void GOMP_parallel(region_fn *fn, void *data, unsigned threads, unsigned flags)
     (void)pthread_once(&next_once, find_next);
     const uint32_t size =
         threads != 0 ? threads : (uint32_t)omp_get_max_threads();
-    struct region r = {.fn = fn, .data = data};
+    struct qn_team_region *r = NULL;
     if (size > 1 && omp_get_level() == 0 && !qn_gomp_imports_tasks()) {
-        r.barrier = qn_team_barrier_of(size, omp_get_num_procs);
+        r = qn_team_region_of(size, fn, data, omp_get_num_procs);
     }
-    if (r.barrier != NULL) {
-        next_parallel(begin, &r, threads, flags);
+    if (r != NULL) {
+        next_parallel(begin, r, threads, flags);
     } else {
         next_parallel(fn, data, threads, flags);
     }

@@ -16,8 +16,9 @@
  * Look at all objects that are loaded: the program, its libraries, and what was
  * loaded by dlopen. They are read again only if something was loaded since.
  *
- * Any thread. It takes a lock of the dynamic linker, some tens of ns; the first
- * time it reads all relocations, about 1 ms.
+ * Any thread. Two loads, as long as nothing was loaded by dlopen; else it takes
+ * a lock of the dynamic linker, some tens of ns. The first time it reads all
+ * relocations, about 1 ms.
  */
 bool qn_gomp_imports_tasks(void);
 

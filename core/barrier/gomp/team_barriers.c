@@ -11,21 +11,33 @@
 #include "core/base/assert.h"
 #include "core/base/err.h"
 
-struct table {
-    struct qn_team_barrier *of_size[QN_GOMP_TEAM_MAX + 1];
+/* Regions that a team remembers. A program that runs more of them in turn moves
+ * a line per region to each thread, as each region of GOMP's does. */
+#define REGIONS 8u
+
+struct team_barrier {
+    struct qn_team_region region[REGIONS];
+    struct qn_team_seat *seat; /* [size] owned */
+    void *memory;              /* owned; of the barrier */
 };
 
+struct table {
+    struct team_barrier *of_size[QN_GOMP_TEAM_MAX + 1];
+};
+
+/* The key ends the table with its thread; the thread finds it here. */
+static _Thread_local struct table *table;
 static pthread_key_t key;
 static bool has_key; /* false: the program has taken all of them */
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
-static void barrier_free(struct qn_team_barrier *b)
+static void barrier_free(struct team_barrier *b)
 {
     if (b != NULL) {
         qn_alloc_free_lines(&qn_alloc_malloc, b->memory);
         qn_alloc_free_lines(&qn_alloc_malloc, b->seat);
     }
-    qn_alloc_free(&qn_alloc_malloc, b);
+    qn_alloc_free_lines(&qn_alloc_malloc, b);
 }
 
 static void table_free(void *arg)
@@ -43,31 +55,29 @@ static void make_key(void)
 }
 
 /* NULL: there is no memory, or no key. */
-static struct table *own_table(void)
+static struct table *table_make(void)
 {
     (void)pthread_once(&key_once, make_key);
-    struct table *t = has_key ? pthread_getspecific(key) : NULL;
-    if (t == NULL && has_key) {
-        t = qn_alloc_zeroed(&qn_alloc_malloc, sizeof *t);
-        if (t != NULL && pthread_setspecific(key, t) != 0) {
-            table_free(t);
-            t = NULL;
-        }
+    struct table *t =
+        has_key ? qn_alloc_zeroed(&qn_alloc_malloc, sizeof *t) : NULL;
+    if (t != NULL && pthread_setspecific(key, t) != 0) {
+        table_free(t);
+        t = NULL;
     }
     return t;
 }
 
-static struct qn_team_barrier *barrier_make(uint32_t size, uint32_t cores)
+static struct team_barrier *barrier_make(uint32_t size, uint32_t cores)
 {
     const struct qn_barrier_opts o = {.members = size, .cores = cores};
     const size_t bytes = qn_barrier_bytes(&o);
-    struct qn_team_barrier *b = qn_alloc_zeroed(&qn_alloc_malloc, sizeof *b);
+    struct team_barrier *b = qn_alloc_lines(&qn_alloc_malloc, sizeof *b);
     if (b == NULL) {
         return NULL;
     }
-    b->size = size;
-    b->seat = qn_alloc_lines(&qn_alloc_malloc, size * sizeof *b->seat);
-    b->memory = qn_alloc_lines(&qn_alloc_malloc, bytes);
+    *b = (struct team_barrier){
+        .seat = qn_alloc_lines(&qn_alloc_malloc, size * sizeof *b->seat),
+        .memory = qn_alloc_lines(&qn_alloc_malloc, bytes)};
     if (b->seat == NULL || b->memory == NULL ||
         qn_barrier_format(b->memory, bytes, &o) != QN_OK) {
         barrier_free(b);
@@ -77,17 +87,39 @@ static struct qn_team_barrier *barrier_make(uint32_t size, uint32_t cores)
         const int rc = qn_barrier_join(b->memory, i, &b->seat[i].me);
         QN_ASSERT(rc == QN_OK);
     }
+    for (uint32_t i = 0; i < REGIONS; i++) {
+        b->region[i].size = size;
+        b->region[i].seat = b->seat;
+    }
     return b;
 }
 
-struct qn_team_barrier *qn_team_barrier_of(uint32_t size, int (*cores)(void))
+/* No thread reads any of them: the region before has ended. What this thread
+ * writes, libgomp publishes with the address. */
+static struct qn_team_region *region_of(struct team_barrier *b,
+                                        void (*fn)(void *), void *data)
 {
-    struct table *t = size <= QN_GOMP_TEAM_MAX ? own_table() : NULL;
-    if (t == NULL) {
+    const uintptr_t mixed = (uintptr_t)fn / 16 + (uintptr_t)data / 16;
+    struct qn_team_region *r = &b->region[mixed % REGIONS];
+    if (r->fn != fn || r->data != data) {
+        r->fn = fn;
+        r->data = data;
+    }
+    return r;
+}
+
+struct qn_team_region *qn_team_region_of(uint32_t size, void (*fn)(void *),
+                                         void *data, int (*cores)(void))
+{
+    if (table == NULL) {
+        table = table_make();
+    }
+    if (table == NULL || size > QN_GOMP_TEAM_MAX) {
         return NULL;
     }
-    if (t->of_size[size] == NULL) {
-        t->of_size[size] = barrier_make(size, (uint32_t)cores());
+    struct team_barrier **of = &table->of_size[size];
+    if (*of == NULL) {
+        *of = barrier_make(size, (uint32_t)cores());
     }
-    return t->of_size[size];
+    return *of == NULL ? NULL : region_of(*of, fn, data);
 }

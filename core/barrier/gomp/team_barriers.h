@@ -16,25 +16,32 @@
 
 #define QN_GOMP_TEAM_MAX 256u /* larger teams keep GOMP's barrier */
 
-struct qn_team_barrier {
+struct qn_team_seat {
+    alignas(QN_CACHELINE) struct qn_barrier_member me;
+};
+
+/** What each thread of a team is told, in one line. It changes only where it
+ *  is another region, so a region that is run again moves no line. */
+struct qn_team_region {
+    alignas(QN_CACHELINE) void (*fn)(void *);
+    void *data;
     uint32_t size;
-    struct qn_team_seat {
-        alignas(QN_CACHELINE) struct qn_barrier_member me;
-    } * seat;     /* [size] owned; each is used by that member's thread */
-    void *memory; /* owned; of the barrier */
+    struct qn_team_seat *seat; /* [size] each is used by that thread */
 };
 
 /**
- * The barrier of the next team of the calling thread. It is freed when the
- * thread ends.
+ * The next region of the calling thread, with the barrier of that size. Both
+ * are freed when the thread ends; the region holds until the next call.
  *
  * @param size   Threads of the team, at least 2.
+ * @param fn     What each of them runs, with `data`.
  * @param cores  Says how many cores they run on: omp_get_num_procs, a system
  *               call. Asked when the barrier is made.
  * @return NULL: a larger team, no memory, or no key for data of a thread.
  *
  * Any thread; allocates once per thread and size.
  */
-struct qn_team_barrier *qn_team_barrier_of(uint32_t size, int (*cores)(void));
+struct qn_team_region *qn_team_region_of(uint32_t size, void (*fn)(void *),
+                                         void *data, int (*cores)(void));
 
 #endif
