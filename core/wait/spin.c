@@ -50,10 +50,10 @@ void qn_spin_yield_not(struct qn_yield *y, qn_time_t now)
     y->pauses = QN_MIN(y->pauses + 1, PAUSES_MOST);
 }
 
-void qn_spin_yield(struct qn_yield *y, qn_time_t now)
+bool qn_spin_yield(struct qn_yield *y, qn_time_t now)
 {
     if (now < y->from) {
-        return;
+        return false;
     }
     qn_park_yield();
     qn_time_t then = qn_clock_now();
@@ -62,4 +62,5 @@ void qn_spin_yield(struct qn_yield *y, qn_time_t now)
     } else {
         y->pauses = 0;
     }
+    return true;
 }

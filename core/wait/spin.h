@@ -75,8 +75,9 @@ struct qn_yield {
  * while.
  *
  * @param now  ns.
+ * @return false: it is too early for one.
  */
-void qn_spin_yield(struct qn_yield *y, qn_time_t now);
+bool qn_spin_yield(struct qn_yield *y, qn_time_t now);
 
 /** No yield for a while: another process will be busy. */
 void qn_spin_yield_not(struct qn_yield *y, qn_time_t now);

@@ -278,7 +278,7 @@ void qn_member_serves(struct qn_member *m)
 
 void qn_member_yield(struct qn_member *m, qn_time_t now)
 {
-    qn_spin_yield(&m->yield, now);
+    (void)qn_spin_yield(&m->yield, now);
 }
 
 void qn_member_arm(struct qn_member *m)

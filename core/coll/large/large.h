@@ -100,6 +100,8 @@ struct qn_large {
     bool left_over; /* the last operation has left waits to the next one */
     int failed;     /* what all later operations return */
     struct qn_backoff backoff;
+    struct qn_yield yield;
+    qn_time_t awake_ns; /* of a wait of this operation */
     void *work;
     uint64_t work_bytes;
 };
