@@ -112,7 +112,8 @@ static bool in_reach(const char *mode, const char *name, unsigned long from,
              mprotect((void *)from, to - from, PROT_READ | PROT_WRITE) == 0));
 }
 
-/* All shared memory that a stray write could reach. */
+/* All shared memory that a stray write could reach, unless that includes the
+ * accept register: the group may stop then, which tests nothing. */
 void qn_debug_wreck(struct qn_conn *c, struct qn_cmd_call *call)
 {
     int64_t seed = 0;
@@ -122,6 +123,12 @@ void qn_debug_wreck(struct qn_conn *c, struct qn_cmd_call *call)
     if (!qn_number_parse(call->argv[2], &seed)) {
         qn_reply_error(call->reply,
                        "ERR value is not an integer or out of range");
+        return;
+    }
+    if (qn_driver_claims(qn_replica_driver(c->fe->o.replica))) {
+        qn_reply_error(call->reply,
+                       "ERR this replica leads, and could stop the group: "
+                       "name another one");
         return;
     }
     FILE *maps = fopen("/proc/self/maps", "r");

@@ -691,6 +691,10 @@ bool qn_driver_held(const struct qn_driver *d);
 
 /* ---- tests --------------------------------------------------------------- */
 
+/** Is the page of the accept register writable to this process? What it then
+ *  writes at random may stop the group (DEBUG). */
+bool qn_driver_claims(const struct qn_driver *d);
+
 /** Test switch: hold back LEARNs that arrive here (DEBUG). */
 void qn_driver_hold_learns(struct qn_driver *d, bool hold);
 

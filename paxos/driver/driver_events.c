@@ -68,6 +68,11 @@ void qn_driver_note_claim(struct qn_driver *d, bool claimed)
     }
 }
 
+bool qn_driver_claims(const struct qn_driver *d)
+{
+    return d->noted.claimed;
+}
+
 void qn_driver_note_copied(struct qn_driver *d, qn_epoch_t epoch)
 {
     QN_ASSERT(d->memory);
