@@ -19,6 +19,7 @@
  * the command's own code needs no check. n is compared with the bytes present
  * before anything is sized by it.
  */
+#include "core/base/assert.h"
 #include "kvs/commands/cmd_internal.h"
 
 #define VERSION      1u
@@ -36,44 +37,55 @@ static uint8_t *put_varint(uint8_t *to, uint64_t v)
     return to;
 }
 
-/* Take a varint off the front. @return false: malformed or not all there. */
-static bool take_varint(struct qn_slice *from, uint64_t max, uint64_t *out)
+struct varint {
+    uint64_t value;
+    size_t bytes; /* 0: malformed, or not all there */
+};
+
+/* Kept out of the hot code, which takes lengths below 128: inlined and unrolled
+ * it would be a tenth of the cache that all code of a command shares. A longer
+ * argument costs more than its length. */
+__attribute__((cold, noinline)) static struct varint long_varint(
+    const uint8_t *data, size_t len)
 {
     uint64_t v = 0;
-    for (unsigned i = 0; i < VARINT_MAX && i < from->len; i++) {
-        uint8_t byte = from->data[i];
+    for (unsigned i = 0; i < VARINT_MAX && i < len; i++) {
+        uint8_t byte = data[i];
         v |= (uint64_t)(byte & 0x7f) << (7 * i);
         if ((byte & 0x80) == 0) {
             bool shortest = byte != 0 || i == 0;
             bool fits = i < VARINT_MAX - 1 || byte == 1;
-            from->data += i + 1;
-            from->len -= i + 1;
-            *out = v;
-            return shortest && fits && v <= max;
+            return (struct varint){v, shortest && fits ? i + 1 : 0};
         }
     }
-    return false;
+    return (struct varint){0, 0};
 }
 
-/* The name as arguments, borrowed from the table: two for a subcommand. */
-struct name_words {
-    struct qn_slice word[2];
-    uint32_t n;
-};
-
-static struct name_words name_words(const struct qn_cmd *cmd)
+/* Take a varint off the front. @return false: malformed or not all there. */
+static inline bool take_varint(struct qn_slice *from, uint64_t max,
+                               uint64_t *out)
 {
-    const char *end = strchrnul(cmd->name, '|');
-    struct name_words w = {.n = 1};
-    w.word[0].data = (const uint8_t *)cmd->name;
-    w.word[0].len = (size_t)(end - cmd->name);
-    if (*end == '|') {
-        w.word[1].data = (const uint8_t *)end + 1;
-        w.word[1].len = strlen(end + 1);
-        w.n = 2;
+    struct varint v = {0, 0};
+    if (from->len != 0 && from->data[0] < 0x80) {
+        v = (struct varint){from->data[0], 1};
+    } else {
+        v = long_varint(from->data, from->len);
     }
-    return w;
+    from->data += v.bytes;
+    from->len -= v.bytes;
+    *out = v.value;
+    return v.bytes != 0 && v.value <= max;
 }
+
+/* The commands that the log may carry, by their ids. Each command of the log is
+ * decoded twice on every replica (to prefetch, and to apply), so their names
+ * are cut into words when the program is loaded, before any thread exists. */
+static struct logged {
+    const struct qn_cmd *cmd; /* NULL: none, or it cannot be executed */
+    struct qn_slice word[2];  /* the name as arguments, borrowed from the table;
+                                 two for a subcommand */
+    uint32_t words;
+} logged[QN_CMD_IDS_MAX];
 
 static bool executable(const struct qn_cmd *cmd)
 {
@@ -81,10 +93,31 @@ static bool executable(const struct qn_cmd *cmd)
            (cmd->where == QN_CMD_WRITE || cmd->where == QN_CMD_READ);
 }
 
+__attribute__((constructor)) static void logged_build(void)
+{
+    for (uint32_t row = 0; row < qn_cmd_table_rows; row++) {
+        const struct qn_cmd *cmd = &qn_cmd_table[row];
+        const char *end = strchrnul(cmd->name, '|');
+        if (cmd->id == 0 || !executable(cmd)) {
+            continue;
+        }
+        struct logged *l = &logged[cmd->id];
+        *l = (struct logged){.cmd = cmd, .words = 1};
+        l->word[0].data = (const uint8_t *)cmd->name;
+        l->word[0].len = (size_t)(end - cmd->name);
+        if (*end == '|') {
+            l->word[1].data = (const uint8_t *)end + 1;
+            l->word[1].len = strlen(end + 1);
+            l->words = 2;
+        }
+    }
+}
+
 uint32_t qn_cmd_encode(const struct qn_cmd_call *c, struct qn_buf *head,
                        struct qn_slice *parts)
 {
-    uint32_t words = name_words(c->cmd).n;
+    QN_ASSERT(logged[c->cmd->id].cmd == c->cmd);
+    uint32_t words = logged[c->cmd->id].words;
     uint32_t n = c->argc - words;
     uint8_t *start =
         qn_buf_reserve(head, 1 + 3 * (size_t)VARINT_MAX + n * VARINT_MAX);
@@ -110,10 +143,9 @@ uint32_t qn_cmd_encode(const struct qn_cmd_call *c, struct qn_buf *head,
 
 /* The head: what precedes the lengths. */
 struct header {
-    const struct qn_cmd *cmd;
+    const struct logged *of;
     uint32_t db;
     uint32_t args; /* behind the name */
-    struct name_words name;
 };
 
 /* @return QN_OK or QN_ECORRUPT. */
@@ -136,15 +168,13 @@ static int take_header(struct qn_slice *from, struct header *h)
         !take_varint(from, UINT32_MAX - 2, &n) || n > from->len) {
         return QN_ECORRUPT;
     }
-    h->cmd = qn_cmd_by_id((uint16_t)id);
-    if (h->cmd == NULL || !executable(h->cmd)) {
-        return QN_ECORRUPT;
-    }
+    h->of = &logged[id];
     h->db = (uint32_t)db;
     h->args = (uint32_t)n;
-    h->name = name_words(h->cmd);
-    return qn_cmd_check_arity(h->cmd, h->args + h->name.n, NULL) ? QN_OK
-                                                                 : QN_ECORRUPT;
+    return h->of->cmd != NULL &&
+                   qn_cmd_arity_fits(h->of->cmd, h->args + h->of->words)
+               ? QN_OK
+               : QN_ECORRUPT;
 }
 
 /* n lengths and then exactly their bytes. @return QN_OK or QN_ECORRUPT. */
@@ -177,17 +207,19 @@ int qn_cmd_decode(struct qn_slice bytes, struct qn_slice *argv_store,
     if (err != QN_OK) {
         return err;
     }
-    uint32_t argc = h.args + h.name.n;
+    uint32_t argc = h.args + h.of->words;
     if (argv_cap < argc) {
         *need = argc;
         return QN_ENOMEM;
     }
-    err = take_args(bytes, argv_store + h.name.n, h.args);
+    err = take_args(bytes, argv_store + h.of->words, h.args);
     if (err != QN_OK) {
         return err;
     }
-    memcpy(argv_store, h.name.word, h.name.n * sizeof *argv_store);
-    c->cmd = h.cmd;
+    for (uint32_t i = 0; i < h.of->words; i++) {
+        argv_store[i] = h.of->word[i];
+    }
+    c->cmd = h.of->cmd;
     c->db = h.db;
     c->argv = argv_store;
     c->argc = argc;

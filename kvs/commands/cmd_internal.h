@@ -37,6 +37,13 @@ qn_cmd_run_fn qn_cmd_command, qn_cmd_command_count, qn_cmd_command_list,
 #define QN_CMD_ERR_TOO_BIG                                                     \
     "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
 
+/** Does a request of `argc` words, the name included, fit the arity? */
+static inline bool qn_cmd_arity_fits(const struct qn_cmd *cmd, uint32_t argc)
+{
+    return cmd->arity >= 0 ? argc == (uint32_t)cmd->arity
+                           : argc >= (uint32_t)-cmd->arity;
+}
+
 /** Write "wrong number of arguments" for c->cmd. */
 void qn_cmd_reply_arity(const struct qn_cmd_call *c);
 

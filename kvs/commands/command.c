@@ -162,8 +162,7 @@ void qn_cmd_reply_arity(const struct qn_cmd_call *c)
 bool qn_cmd_check_arity(const struct qn_cmd *cmd, uint32_t argc,
                         struct qn_buf *reply)
 {
-    bool fits = cmd->arity >= 0 ? argc == (uint32_t)cmd->arity
-                                : argc >= (uint32_t)-cmd->arity;
+    bool fits = qn_cmd_arity_fits(cmd, argc);
     if (!fits) {
         reply_arity(reply, cmd);
     }

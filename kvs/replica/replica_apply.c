@@ -194,7 +194,7 @@ static void on_prefetch(void *ctx, const struct qn_slice *commands, uint32_t n)
     }
     for (uint32_t i = 0; i < n; i++) {
         struct qn_slice argv[AHEAD_ARGS];
-        struct qn_cmd_call call = {0};
+        struct qn_cmd_call call;
         uint32_t need = 0;
         if (commands[i].len < 1 || commands[i].data[0] != ENTRY_COMMAND) {
             continue;

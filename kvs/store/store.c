@@ -162,11 +162,16 @@ void qn_store_prefetch_entry(const struct qn_store *s, uint64_t hash)
     uint64_t tag = qn_hash_tag(hash);
     uint64_t segment = qn_store_segment(qn_store_root(s), hash);
     const struct qn_bucket *line = qn_segment_bucket(segment, hash);
+    uint64_t w = 0;
     for (uint32_t i = 0; i < QN_LINE_WORDS; i++) {
-        uint64_t w = qn_load(&line->word[i], QN_RELAXED); /* relaxed: hint */
-        if (qn_word_has_tag(w, tag) || qn_word_is_link(w)) {
-            __builtin_prefetch(qn_word_ptr(w));
+        w = qn_load(&line->word[i], QN_RELAXED); /* relaxed: hint */
+        if (qn_word_has_tag(w, tag)) {
+            __builtin_prefetch(qn_word_ptr(w)); /* rarely another one has it */
+            return;
         }
+    }
+    if (qn_word_is_link(w)) {
+        __builtin_prefetch(qn_word_ptr(w));
     }
 }
 
