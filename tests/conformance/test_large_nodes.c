@@ -22,6 +22,7 @@
 #include "core/base/err.h"
 #include "core/coll/large/large.h"
 #include "core/place/area.h"
+#include "core/wait/park.h"
 #include "tests/support/test.h"
 
 #define MEMBERS_MAX 5u
@@ -253,13 +254,16 @@ static void *run_node(void *arg)
     if (n->rc == QN_EIO) { /* a wrong result ends the run of all */
         qn_large_down(n->lines, n->rank);
     }
-    n->rc = n->rc == QN_OK && n->rank != n->run->victim ? qn_large_settle(l)
-                                                        : n->rc;
+    if (n->rc != QN_EIO && n->rank != n->run->victim) {
+        n->rc = qn_large_settle(l);
+        qn_large_fini(l);
+        memset(n->memory, 0xee, ARENA); /* nobody uses it any more */
+    }
     n->large = l;
     return NULL;
 }
 
-/* When all have returned: others may read what a member that failed has. */
+/* When all have returned: others may read what a victim has. */
 static void end(struct node *n)
 {
     qn_large_fini(n->large);
@@ -357,6 +361,54 @@ Test(large_nodes, an_ended_member_fails_all_that_need_it, .timeout = 120)
     }
 }
 
+/* Member 2 of three, by hand: it reads what the root has for a while, though
+ * the root has failed, and then ends. */
+struct reader {
+    struct qn_large_line *lines;
+    const uint8_t *at;
+    bool changed;
+};
+
+static void *read_for_a_while(void *arg)
+{
+    struct reader *r = arg;
+    for (uint32_t i = 0; i < 200; i++) {
+        qn_park_yield();
+        r->changed = r->changed || *r->at != 7;
+    }
+    qn_large_down(r->lines, 2);
+    return NULL;
+}
+
+Test(large_nodes, a_failed_member_has_its_buffers_when_it_has_settled,
+     .timeout = 120)
+{
+    struct qn_large *l = malloc(sizeof *l);
+    struct qn_large_line *lines =
+        qn_alloc_lines(&qn_alloc_malloc, 3 * sizeof *lines);
+    cr_assert(l != NULL && lines != NULL);
+    uint8_t in[8] = {7};
+    struct reader r = {.lines = lines, .at = in};
+    pthread_t thread;
+    const struct qn_large_opts o = {.members = 3, .lines = lines};
+    cr_assert_eq(qn_large_init(l, &o), QN_OK);
+    qn_large_down(lines, 1);
+    const struct qn_large_call c = {.operation = QN_LARGE_BROADCAST,
+                                    .bytes = sizeof in,
+                                    .in = in,
+                                    .entry = QN_LARGE_OWN,
+                                    .exit = QN_LARGE_OWN};
+    cr_assert_eq(qn_large_run(l, &c), QN_EPEERDEAD);
+    cr_assert_eq(pthread_create(&thread, NULL, read_for_a_while, &r), 0);
+    cr_assert_eq(qn_large_settle(l), QN_EPEERDEAD);
+    in[0] = 0;
+    (void)pthread_join(thread, NULL);
+    cr_assert(!r.changed, "it has settled while another one read its buffer");
+    qn_large_fini(l);
+    qn_alloc_free_lines(&qn_alloc_malloc, lines);
+    free(l);
+}
+
 /* ---- processes ---- */
 
 struct shared {
@@ -381,28 +433,34 @@ static void drop(struct shared *s, uint32_t members)
     }
 }
 
-/* In a child: what is not its own becomes read-only. */
-static void isolate(const struct shared *s, struct node *n,
+/* In a child: maps all once more, each child at other addresses, and what is not
+ * its own read-only; the mappings of its parent go. */
+static void isolate(struct shared *s, struct node *n,
                     struct qn_large_arena *arenas)
 {
-    for (uint32_t i = 0; i < n->run->members; i++) {
-        arenas[i] =
-            (struct qn_large_arena){s->arena[i].memory, s->arena[i].bytes};
-        if (i != n->rank) {
-            const int rc =
-                mprotect(s->arena[i].memory, s->arena[i].bytes, PROT_READ);
-            QN_ASSERT(rc == 0);
+    const uint32_t members = n->run->members;
+    struct shared here;
+    int rc = qn_area_map(&here.lines, s->lines.fd,
+                         members * sizeof(struct qn_large_line));
+    for (uint32_t i = 0; rc == QN_OK && i < members; i++) {
+        const uint32_t x = (n->rank + i) % members;
+        rc = qn_area_map(&here.arena[x], s->arena[x].fd, ARENA);
+        if (rc == QN_OK && x != n->rank) {
+            rc = mprotect(here.arena[x].memory, ARENA, PROT_READ);
         }
+        arenas[x] = (struct qn_large_arena){here.arena[x].memory, ARENA};
     }
-    n->memory = s->arena[n->rank].memory;
-    n->lines = s->lines.memory;
+    QN_ASSERT(rc == 0);
+    drop(s, members);
+    n->memory = arenas[n->rank].base;
+    n->lines = here.lines.memory;
     n->arenas = arenas;
 }
 
 /* @return in a child: its exit status. */
 typedef int program_fn(struct node *n);
 
-static pid_t start(const struct shared *s, const struct run *r, uint32_t rank,
+static pid_t start(struct shared *s, const struct run *r, uint32_t rank,
                    program_fn *program)
 {
     const pid_t pid = fork();
@@ -464,6 +522,7 @@ static int reduce_until_death(struct node *n)
             .exit = QN_LARGE_OWN};
         rc = qn_large_run(l, &c);
     }
+    rc = rc == QN_EPEERDEAD ? qn_large_settle(l) : QN_OK;
     free(l);
     return rc == QN_EPEERDEAD ? 0 : 1;
 }

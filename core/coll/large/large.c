@@ -32,6 +32,9 @@
  * copies. (1 MiB: 1.2 times as long among 2 processes without it, 1.4 times
  * among 4 on two cores; reductions of 64 KiB among 4: 1.7 times.) */
 #define AWAKE_MOST    (200 * QN_US)
+/* Values by which words may differ: half of those that a comparison of 31 bits
+ * tells apart. */
+#define UNMET_MOST    ((uint64_t)1 << 29)
 
 static_assert(sizeof(struct qn_large_line) == QN_CACHELINE, "one line each");
 
@@ -300,14 +303,17 @@ static int fail(struct qn_large *l, int rc)
 /* No other member uses the buffers of this operation any more. */
 static void end(struct qn_large *l)
 {
-    l->base += (uint32_t)qn_large_span(&l->plan);
+    const uint64_t span = qn_large_span(&l->plan);
+    l->base += (uint32_t)span;
+    l->unmet = l->plan.entry == QN_LARGE_ALL ? span : l->unmet + span;
     l->left_over = false;
     if (l->work_bytes > QN_LARGE_KEPT_MAX) {
         give_work(l);
     }
 }
 
-int qn_large_settle(struct qn_large *l)
+/* What the last operation has left. */
+static int finish_last(struct qn_large *l)
 {
     if (l->failed == QN_OK && l->left_over) {
         const int rc = qn_large_steps_left(&l->plan, l->o.rank, run_step, l);
@@ -315,6 +321,22 @@ int qn_large_settle(struct qn_large *l)
             return fail(l, rc);
         }
         end(l);
+    }
+    return l->failed;
+}
+
+/* A member that has ended uses nothing any more. This one has said that it has
+ * failed, so all others come to the end of the operation or fail. */
+static int wait_until_over(void *ctx, const struct qn_large_step *s)
+{
+    (void)wait_for(ctx, s->member, s->value);
+    return QN_OK;
+}
+
+int qn_large_settle(struct qn_large *l)
+{
+    if (finish_last(l) != QN_OK) {
+        (void)qn_large_steps_over(&l->plan, l->o.rank, wait_until_over, l);
     }
     return l->failed;
 }
@@ -360,7 +382,7 @@ static struct qn_large_plan plan_of(struct qn_large *l,
     const enum qn_large_sync entry =
         l->o.arenas == NULL && c->entry == QN_LARGE_NONE ? QN_LARGE_OWN
                                                          : c->entry;
-    return (struct qn_large_plan){
+    struct qn_large_plan p = {
         .variant = v,
         .tree = vectors ? tree_of(l, c->root, v->tree) : NULL,
         .place = l->o.place,
@@ -372,6 +394,11 @@ static struct qn_large_plan plan_of(struct qn_large *l,
         .entry = entry,
         .exit = c->exit,
     };
+    /* Words must stay comparable. All come to this at the same call. */
+    if (l->unmet + qn_large_span(&p) > UNMET_MOST) {
+        p.entry = QN_LARGE_ALL;
+    }
+    return p;
 }
 
 static bool has_buffers(const struct qn_large *l, const struct qn_large_call *c)
@@ -393,6 +420,13 @@ static bool has_buffers(const struct qn_large *l, const struct qn_large_call *c)
     }
 }
 
+static bool is_own(const struct qn_large *l, const char *at, uint64_t bytes)
+{
+    const size_t size = size_of(l, l->o.rank);
+    const uint64_t offset = offset_of(l, at);
+    return offset <= size && bytes <= size - offset;
+}
+
 static int check(const struct qn_large *l, const struct qn_large_call *c,
                  const struct qn_large_variant *v)
 {
@@ -400,6 +434,11 @@ static int check(const struct qn_large *l, const struct qn_large_call *c,
     if (c->root >= l->o.members || c->bytes > QN_LARGE_BYTES_MAX ||
         v->operation != c->operation || (reduce && c->op == NULL) ||
         (reduce && c->bytes % c->op->bytes != 0) || !has_buffers(l, c)) {
+        return QN_EINVAL;
+    }
+    /* Where the others' are, it takes from where its own are. */
+    if (c->entry == QN_LARGE_NONE && c->bytes > 0 &&
+        !(is_own(l, c->in, c->bytes) && is_own(l, c->out, c->bytes))) {
         return QN_EINVAL;
     }
     return v->direction == QN_LARGE_PUSH && !l->o.push ? QN_EPERM : QN_OK;
@@ -418,14 +457,13 @@ static int show(struct qn_large *l)
                                ? qn_large_work_bytes(p, l->o.rank)
                            : all ? p->bytes * p->n
                                  : p->bytes;
-    const size_t size = size_of(l, l->o.rank);
-    const uint64_t offset = at == NULL ? NOTHING : offset_of(l, at);
-    if (at != NULL && (offset > size || bytes > size - offset)) {
+    if (at != NULL && !is_own(l, at, bytes)) {
         return QN_EINVAL;
     }
     /* relaxed: raise_word publishes it; all that used the last one have said
      * so before this operation began. */
-    qn_store(&l->o.lines[l->o.rank].shown, offset, QN_RELAXED);
+    qn_store(&l->o.lines[l->o.rank].shown,
+             at == NULL ? NOTHING : offset_of(l, at), QN_RELAXED);
     return QN_OK;
 }
 
@@ -436,7 +474,7 @@ int qn_large_run(struct qn_large *l, const struct qn_large_call *c)
         v = qn_large_variant_choose(c->operation, l->regions, l->o.push);
     }
     int rc = v == NULL ? QN_EINVAL : check(l, c, v);
-    rc = rc == QN_OK ? qn_large_settle(l) : rc;
+    rc = rc == QN_OK ? finish_last(l) : rc;
     if (rc != QN_OK) {
         return rc;
     }

@@ -22,8 +22,9 @@
  * all: qn_large_down. Each member that needs the ended one, or one that needs
  * it, gets QN_EPEERDEAD, and all its later operations fail; others complete.
  * What was copied before is undefined at a member that has failed. Others may
- * still read its buffers, and by push write them, until all members have
- * returned: until then they stay as they are, and no qn_large_fini is called.
+ * still read its buffers, and by push write them: they are its own again when
+ * qn_large_settle has returned. So a living member makes the same calls until
+ * one has failed, or says qn_large_down of itself.
  *
  * A call blocks: it looks as `backoff` says, and then sleeps. One thread per
  * struct qn_large; qn_large_down from any.
@@ -97,6 +98,7 @@ struct qn_large {
     const struct qn_large_call *call;
     uint32_t base;  /* progress before this operation */
     uint32_t value; /* own progress */
+    uint64_t unmet; /* values since an entry of all */
     bool left_over; /* the last operation has left waits to the next one */
     int failed;     /* what all later operations return */
     struct qn_backoff backoff;
@@ -110,15 +112,14 @@ struct qn_large {
  *  QN_LARGE_MEMBERS_MAX), rank, lines missing, arenas without `work`. */
 int qn_large_init(struct qn_large *l, const struct qn_large_opts *o);
 
-/** Give intermediate memory back. After qn_large_settle; after a failure, when
- *  all members have returned. */
+/** Give intermediate memory back. After qn_large_settle. */
 void qn_large_fini(struct qn_large *l);
 
 /**
  * Run one operation. All members say the same, but for `in` and `out`. With
  * entry NONE each gives both, at the same places in its arena (without arenas
- * it is OWN); and the members meet by an entry or exit of all at least once in
- * 2^20 operations.
+ * it is OWN). Before their words differ by 2^29 values (qn_large_span) the
+ * entry of an operation is ALL, whatever it says.
  *
  * @param c  Borrowed.
  * @return QN_OK; QN_EPEERDEAD, and from then on; QN_EREMOVED: this member was
@@ -130,8 +131,9 @@ void qn_large_fini(struct qn_large *l);
  */
 int qn_large_run(struct qn_large *l, const struct qn_large_call *c);
 
-/** Wait for what an operation with exit NONE has left: from then on no other
- *  member reads this one's buffers. @return QN_OK, QN_EPEERDEAD. */
+/** Wait until no other member uses this one's buffers: with exit NONE, and
+ *  after a failure, until each other one has come to the end of that operation
+ *  or has ended. @return QN_OK; after a failure what has failed. */
 int qn_large_settle(struct qn_large *l);
 
 /** A member has ended, or goes no further. @param lines  As in the options.

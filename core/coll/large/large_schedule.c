@@ -168,6 +168,18 @@ int qn_large_steps_left(const struct qn_large_plan *p, uint32_t self,
     return w.rc;
 }
 
+int qn_large_steps_over(const struct qn_large_plan *p, uint32_t self,
+                        qn_large_emit_fn *emit, void *ctx)
+{
+    struct qn_large_writer w = writer_of(p, self, emit, ctx);
+    for (uint32_t x = 0; x < p->n; x++) {
+        if (x != self) {
+            qn_large_write_until_done(&w, x);
+        }
+    }
+    return w.rc;
+}
+
 enum qn_large_buffer qn_large_shows(const struct qn_large_plan *p,
                                     uint32_t member)
 {

@@ -87,6 +87,11 @@ int qn_large_steps(const struct qn_large_plan *p, uint32_t self,
 int qn_large_steps_left(const struct qn_large_plan *p, uint32_t self,
                         qn_large_emit_fn *emit, void *ctx);
 
+/** Waits until no other member uses `self`'s buffers, whichever way the
+ *  operation has ended for it. */
+int qn_large_steps_over(const struct qn_large_plan *p, uint32_t self,
+                        qn_large_emit_fn *emit, void *ctx);
+
 /** Values of an operation; at least 1. */
 uint64_t qn_large_span(const struct qn_large_plan *p);
 

@@ -108,6 +108,54 @@ Test(large, a_shown_buffer_lies_in_the_own_arena)
     cr_assert_eq(lines[0].word, 0);
 }
 
+Test(large, places_that_all_know_lie_in_the_own_arena)
+{
+    init(2, false, true);
+    struct qn_large_call c = call_of("broadcast/pull/flat", 8);
+    c.entry = QN_LARGE_NONE;
+    c.root = 1;
+    c.in = other; /* what it would look for in member 1's arena */
+    cr_assert_eq(qn_large_run(&l, &c), QN_EINVAL);
+    c.in = own + sizeof own - 4;
+    cr_assert_eq(qn_large_run(&l, &c), QN_EINVAL);
+    c.in = own;
+    c.out = other;
+    cr_assert_eq(qn_large_run(&l, &c), QN_EINVAL);
+    cr_assert_eq(lines[0].word, 0);
+    c.out = own + 128;
+    other[0] = 9;
+    lines[1].word = 200; /* far enough */
+    cr_assert_eq(qn_large_run(&l, &c), QN_OK);
+    cr_assert_eq(own[128], 9);
+}
+
+/* The root of a broadcast waits for nothing, but when words would come too far
+ * from each other. */
+Test(large, members_meet_before_their_words_are_too_far_apart)
+{
+    init(2, false, true);
+    struct qn_large_call c = call_of("broadcast/pull/flat", 8);
+    c.exit = QN_LARGE_NONE;
+    cr_assert_eq(qn_large_run(&l, &c), QN_OK);
+    lines[1].word = 1000; /* it has read that, and more */
+    cr_assert_eq(qn_large_settle(&l), QN_OK);
+    cr_assert(l.unmet > 0 && l.unmet < 20, "%llu", (unsigned long long)l.unmet);
+    const uint64_t span = l.unmet;
+    l.unmet = ((uint64_t)1 << 29) - span;
+    cr_assert_eq(qn_large_run(&l, &c), QN_OK);
+    cr_assert_eq(qn_large_settle(&l), QN_OK);
+    cr_assert_eq(l.unmet, (uint64_t)1 << 29);
+    qn_large_down(lines, 1);
+    lines[1].word = (l.base << 1) | 1; /* it comes no further */
+    cr_assert_eq(qn_large_run(&l, &c), QN_EPEERDEAD);
+    init(2, false, true);
+    l.unmet = (uint64_t)1 << 29;
+    lines[1].word = 1000;
+    cr_assert_eq(qn_large_run(&l, &c), QN_OK);
+    cr_assert_eq(qn_large_settle(&l), QN_OK);
+    cr_assert(l.unmet < 20, "they have met");
+}
+
 Test(large, what_another_member_shows_is_checked)
 {
     init(2, false, true);
