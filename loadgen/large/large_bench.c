@@ -5,7 +5,8 @@
  * arenas of others read-only, unless the group pushes.
  *
  * The root says before each turn how often each row is run, so that it takes
- * about QN_LARGE_ROW_NS; the first turn runs each once and is not counted.
+ * about QN_LARGE_ROW_NS, or a part of that if `seconds` are few; the first turn
+ * runs each once and is not counted.
  *
  * Receivers of a core copy in turns with memcpy, too, as in a broadcast. One
  * that made all its copies in a row would have its core's caches to itself, and
@@ -46,13 +47,26 @@ struct member {
     uint32_t rank;
     struct qn_large l;
     struct qn_alloc work;
-    uint64_t *in, *out;
+    uint32_t *in, *out;
 };
 
-static uint64_t word_of(uint32_t rank, uint32_t row, uint64_t i)
+static uint32_t word_of(uint32_t rank, uint32_t row, uint64_t i)
 {
-    return (i + 1) * 0x9e3779b97f4a7c15u + rank * 0x10001u + row;
+    return (uint32_t)(i + 1) * 0x9e3779b9u + rank * 0x10001u + row;
 }
+
+static void add(void *into, const void *from, uint32_t count)
+{
+    uint32_t *x = into;
+    const uint32_t *y = from;
+    for (uint32_t i = 0; i < count; i++) {
+        x[i] += y[i];
+    }
+}
+
+/* Words of 32 bits: a message may be one of them. */
+static const uint32_t zero;
+static const struct qn_operator sum = {add, &zero, sizeof zero, true};
 
 static void *take_work(void *ctx, void *p, size_t bytes)
 {
@@ -77,7 +91,7 @@ static uint64_t words_in(const struct member *m, const struct qn_large_row *r)
 {
     const bool all =
         r->variant != NULL && r->variant->operation == QN_LARGE_SCATTER;
-    return r->bytes / 8 * (all && m->rank == 0 ? m->b->o->members : 1);
+    return r->bytes / 4 * (all && m->rank == 0 ? m->b->o->members : 1);
 }
 
 static void fill(struct member *m, uint32_t row)
@@ -88,7 +102,7 @@ static void fill(struct member *m, uint32_t row)
     }
 }
 
-static bool is_content(const uint64_t *at, uint32_t rank, uint32_t row,
+static bool is_content(const uint32_t *at, uint32_t rank, uint32_t row,
                        uint64_t first, uint64_t words)
 {
     for (uint64_t i = 0; i < words; i++) {
@@ -103,11 +117,11 @@ static bool is_sum(const struct member *m, uint32_t row, uint64_t words)
 {
     const uint32_t n = m->b->o->members;
     for (uint64_t i = 0; i < words; i++) {
-        uint64_t sum = 0;
+        uint32_t want = 0;
         for (uint32_t x = 0; x < n; x++) {
-            sum += word_of(x, row, i);
+            want += word_of(x, row, i);
         }
-        if (m->out[i] != sum) {
+        if (m->out[i] != want) {
             return false;
         }
     }
@@ -117,7 +131,7 @@ static bool is_sum(const struct member *m, uint32_t row, uint64_t words)
 static bool is_right(const struct member *m, uint32_t row)
 {
     const struct qn_large_row *r = &m->b->o->row[row];
-    const uint64_t words = r->bytes / 8;
+    const uint64_t words = r->bytes / 4;
     const bool root = m->rank == 0;
     bool right = true;
     if (r->variant == NULL || r->variant->operation == QN_LARGE_BROADCAST) {
@@ -144,7 +158,7 @@ static int run_once(struct member *m, const struct qn_large_row *r)
                                            .bytes = r->bytes,
                                            .in = m->in,
                                            .out = m->out,
-                                           .op = &qn_sum_u64,
+                                           .op = &sum,
                                            .entry = QN_LARGE_OWN,
                                            .exit = QN_LARGE_OWN});
     }
@@ -182,10 +196,11 @@ static void decide(struct bench *b, uint32_t turn, const double *last,
                    qn_time_t stop)
 {
     const struct qn_large_bench_opts *o = b->o;
+    const double row_ns =
+        QN_MIN((double)QN_LARGE_ROW_NS, o->seconds * 1e9 / 2 / o->rows);
     for (uint32_t row = 0; row < o->rows; row++) {
-        const double count = turn == 0 || o->quick ? 1
-                                                   : (double)QN_LARGE_ROW_NS /
-                                                         QN_MAX(last[row], 1.0);
+        const double count =
+            turn == 0 || o->quick ? 1 : row_ns / QN_MAX(last[row], 1.0);
         b->group->count[row] =
             count < 1 ? 1 : (uint32_t)QN_MIN(count, (double)COUNT_MOST);
     }
@@ -240,7 +255,7 @@ static int run_member(qn_node_t node, void *arg)
     m->rank = node;
     m->work = (struct qn_alloc){take_work, m};
     m->in = b->arena[node].base;
-    m->out = (uint64_t *)(void *)((char *)b->arena[node].base + b->part);
+    m->out = (uint32_t *)(void *)((char *)b->arena[node].base + b->part);
     int rc =
         qn_large_init(&m->l, &(struct qn_large_opts){.members = o->members,
                                                      .rank = node,

@@ -19,7 +19,7 @@
 struct qn_large_row {
     const char *name;                       /* of the variant, or "memcpy" */
     const struct qn_large_variant *variant; /* NULL: memcpy */
-    uint64_t bytes;                         /* a multiple of 8 */
+    uint64_t bytes;                         /* a multiple of 4 */
 };
 
 struct qn_large_bench_opts {
@@ -28,7 +28,7 @@ struct qn_large_bench_opts {
     const struct qn_large_row *row;
     uint32_t rows;
     uint32_t turns;
-    double seconds; /* maximum of all turns */
+    double seconds; /* of all turns, about, if two turns take no longer */
     bool processes, push, quick;
     struct qn_backoff_opts backoff;
 };

@@ -2,6 +2,7 @@
  * quoin bench coll: large collectives by name, beside memcpy, over groups of
  * threads and of processes.
  */
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,9 @@
 #include "loadgen/large/large_bench.h"
 
 #define LIST_MAX 16u
+/* Of a member, about: an input and an output, its part of both at the root of a
+ * scatter and a gather, and what a tree takes between. */
+#define BUFFERS  6u
 
 static const char *const program = "quoin bench coll";
 
@@ -43,7 +47,7 @@ static const struct qn_option table[] = {
               "variants: auto (default: what suits, of each operation), all, "
               "or names such as broadcast/pull/binomial+flat/fixed"),
     QN_OPTION("size", "BYTES,...", qn_option_string, AT(sizes),
-              "sizes (64ki,1mi,16mi), multiples of 8: of a broadcast, of a "
+              "sizes (64ki,1mi,16mi), multiples of 4: of a broadcast, of a "
               "reduced vector, of each member's part"),
     QN_OPTION("members", "N,...", qn_option_string, AT(members),
               "members of each group (2,4)"),
@@ -56,7 +60,8 @@ static const struct qn_option table[] = {
     QN_OPTION_COUNT("turns", "N", AT(turns), "maximum of turns (20)", 1,
                     QN_LARGE_TURNS_MAX),
     QN_OPTION("seconds", "S", qn_option_double, AT(seconds),
-              "maximum of seconds for the turns of one group (10)"),
+              "seconds for the turns of one group (10), but two turns at least "
+              "are run"),
     QN_OPTION("quick", NULL, qn_option_flag, AT(quick),
               "one operation per row, to test that the benchmark works"),
 };
@@ -142,17 +147,53 @@ static int add_rows(struct bench *b, uint64_t bytes)
     return add_named(b, bytes);
 }
 
+/* Bytes of memory that new programs may have; 0: the kernel does not say. */
+static uint64_t available(void)
+{
+    char line[128];
+    uint64_t kib = 0;
+    FILE *f = fopen("/proc/meminfo", "re");
+    while (f != NULL && kib == 0 && fgets(line, sizeof line, f) != NULL) {
+        (void)sscanf(line, "MemAvailable: %" SCNu64, &kib);
+    }
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    return kib << 10;
+}
+
+/* @return 0, or 2 after a line: the largest group has no room. */
+static int check_memory(const struct bench *b)
+{
+    uint64_t size = 0, members = 0;
+    for (uint32_t i = 0; i < b->size_count; i++) {
+        size = QN_MAX(size, b->size[i]);
+    }
+    for (uint32_t i = 0; i < b->group_count; i++) {
+        members = QN_MAX(members, b->group[i]);
+    }
+    const uint64_t may = available(), need = BUFFERS * size * members;
+    if (may == 0 || need <= may) {
+        return 0;
+    }
+    fprintf(stderr,
+            "%s: %" PRIu64 " members and %" PRIu64 " bytes take about %" PRIu64
+            " MiB, and %" PRIu64 " MiB are available; take fewer, or less\n",
+            program, members, size, need >> 20, may >> 20);
+    return 2;
+}
+
 static int prepare(struct bench *b)
 {
     int status =
-        take_list(b->sizes, 8, (uint64_t)64 << 20, b->size, &b->size_count);
+        take_list(b->sizes, 4, (uint64_t)64 << 20, b->size, &b->size_count);
     if (status == 0) {
         status =
             take_list(b->members, 2, QN_NODES_MAX, b->group, &b->group_count);
     }
     for (uint32_t i = 0; status == 0 && i < b->size_count; i++) {
-        status = b->size[i] % 8 == 0 ? add_rows(b, b->size[i])
-                                     : fail("sizes are multiples of 8",
+        status = b->size[i] % 4 == 0 ? add_rows(b, b->size[i])
+                                     : fail("sizes are multiples of 4",
                                             b->sizes, strlen(b->sizes));
     }
     if (status == 0 && b->rows == QN_LARGE_ROWS_MAX) {
@@ -162,6 +203,7 @@ static int prepare(struct bench *b)
     if (status == 0 && b->threads_only && b->processes_only) {
         status = fail("it excludes --processes", "--threads", 9);
     }
+    status = status == 0 ? check_memory(b) : status;
     if (status != 0) {
         return status;
     }

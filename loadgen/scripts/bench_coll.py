@@ -12,6 +12,7 @@ shown with its 95 % interval (order statistics). Beside it stands quoin's speed
 over that of as many concurrent copies by memcpy from the root's memory, in the
 same turns. Ranks are bound as the members of quoin are, and told to yield.
 """
+import argparse
 import json
 import os
 import statistics
@@ -38,7 +39,7 @@ def output_of(command):
 def quoin(o, members):
     """@return {(operation, bytes): ns}, with memcpy as an operation."""
     got = output_of([o.quoin, "bench", "coll", "--members", str(members),
-                     "--processes", "--size", o.sizes, "--seconds",
+                     "--processes", "--size", ",".join(map(str, o.sizes)), "--seconds",
                      str(o.seconds), *(["--quick"] if o.quick else []),
                      *(["--isolated"] if o.isolated else [])])
     return {(row["variant"].split("/")[0], row["bytes"]): row["ns"][o.figure]
@@ -50,9 +51,23 @@ def mpi(o, members):
         ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to",
          "none", "--mca", "mpi_yield_when_idle", "1", "-n", str(members),
          o.mpi, "--seconds", str(o.seconds),
-         *(["--quick"] if o.quick else []), *o.sizes.split(",")])
+         *(["--quick"] if o.quick else []), *map(str, o.sizes)])
     return {(row["operation"], row["bytes"]): row["ns"][o.figure]
             for row in got["rows"]}
+
+
+def numbers(least):
+    """A list of numbers from `least` on, for argparse."""
+    def parse(text):
+        try:
+            found = [int(word) for word in text.split(",")]
+        except ValueError:
+            found = []
+        if not found or min(found) < least:
+            raise argparse.ArgumentTypeError(
+                f"'{text}' is no list of numbers from {least} on")
+        return found
+    return parse
 
 
 def pairs_of(o, members):
@@ -80,9 +95,9 @@ def show(members, found):
 def main():
     p = script.parser(__doc__)
     p.add_argument("--mpi", default=MPI, metavar="PROGRAM", help="large_mpi")
-    p.add_argument("--members", default="2,4")
-    p.add_argument("--sizes", default="65536,1048576,16777216",
-                   help="bytes (%(default)s)")
+    p.add_argument("--members", type=numbers(2), default="2,4")
+    p.add_argument("--sizes", type=numbers(4), default="65536,1048576,16777216",
+                   help="bytes, multiples of 4 (%(default)s)")
     p.add_argument("--pairs", type=int, default=11)
     p.add_argument("--seconds", type=float, default=2,
                    help="per run (%(default)s)")
@@ -98,7 +113,7 @@ def main():
                 "large_mpi")
     print("| members | operation | bytes | us, quoin | us, Open MPI | ratio | "
           "of memcpy's speed |\n|---|---|---|---|---|---|---|", flush=True)
-    for members in map(int, o.members.split(",")):
+    for members in o.members:
         show(members, pairs_of(o, members))
 
 

@@ -4,7 +4,7 @@
  *
  *     large_mpi [--seconds S] [--quick] BYTES ...
  *
- * Sizes are multiples of 8; the sum of a reduction is of words of 64 bits. Rank
+ * Sizes are multiples of 4; the sum of a reduction is of words of 32 bits. Rank
  * i binds itself to the i-th core it may use, modulo their number, as the
  * members of quoin are, so the ranks are to be started without a binding.
  */
@@ -26,31 +26,31 @@ enum { BROADCAST, REDUCE, SCATTER, GATHER, OPERATIONS };
 static const char *const names[] = {"broadcast", "reduce", "scatter", "gather"};
 
 static int rank, ranks, size[SIZES_MAX], sizes;
-static uint64_t *in, *out;
+static uint32_t *in, *out;
 static unsigned long long wrong;
 static double ns[TURNS_MAX][SIZES_MAX * OPERATIONS];
 
-static uint64_t word_of(int r, int i)
+static uint32_t word_of(int r, int i)
 {
-    return ((uint64_t)i + 1) * 0x9e3779b97f4a7c15u + (uint64_t)r * 0x10001u;
+    return ((uint32_t)i + 1) * 0x9e3779b9u + (uint32_t)r * 0x10001u;
 }
 
 static void operate(int op, int bytes)
 {
-    const int words = bytes / 8;
+    const int words = bytes / 4;
     switch (op) {
     case BROADCAST:
-        MPI_Bcast(rank == 0 ? in : out, words, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+        MPI_Bcast(rank == 0 ? in : out, words, MPI_UINT32_T, 0, MPI_COMM_WORLD);
         break;
     case REDUCE:
-        MPI_Reduce(in, out, words, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+        MPI_Reduce(in, out, words, MPI_UINT32_T, MPI_SUM, 0, MPI_COMM_WORLD);
         break;
     case SCATTER:
-        MPI_Scatter(in, words, MPI_UINT64_T, out, words, MPI_UINT64_T, 0,
+        MPI_Scatter(in, words, MPI_UINT32_T, out, words, MPI_UINT32_T, 0,
                     MPI_COMM_WORLD);
         break;
     default:
-        MPI_Gather(in, words, MPI_UINT64_T, out, words, MPI_UINT64_T, 0,
+        MPI_Gather(in, words, MPI_UINT32_T, out, words, MPI_UINT32_T, 0,
                    MPI_COMM_WORLD);
     }
 }
@@ -58,8 +58,8 @@ static void operate(int op, int bytes)
 /* The last word of the result. */
 static bool is_right(int op, int bytes)
 {
-    const int last = bytes / 8 - 1;
-    uint64_t sum = 0;
+    const int last = bytes / 4 - 1;
+    uint32_t sum = 0;
     for (int r = 0; r < ranks; r++) {
         sum += word_of(r, last);
     }
@@ -175,7 +175,7 @@ static bool take_buffers(void)
     }
     in = malloc(most * (size_t)ranks);
     out = malloc(most * (size_t)ranks);
-    for (size_t i = 0; in != NULL && i < most / 8 * (size_t)ranks; i++) {
+    for (size_t i = 0; in != NULL && i < most / 4 * (size_t)ranks; i++) {
         in[i] = word_of(rank, (int)i);
     }
     return in != NULL && out != NULL;
@@ -193,15 +193,15 @@ int main(int argc, char **argv)
             quick = true;
         } else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc) {
             seconds = atof(argv[++i]);
-        } else if (sizes < SIZES_MAX && atoi(argv[i]) >= 8) {
-            size[sizes++] = atoi(argv[i]) & ~7;
+        } else if (sizes < SIZES_MAX && atoi(argv[i]) >= 4) {
+            size[sizes++] = atoi(argv[i]) & ~3;
         } else {
             usage = true;
         }
     }
     if (usage || sizes == 0 || !take_buffers()) {
         fprintf(stderr, "large_mpi: [--seconds S] [--quick] BYTES ..., at most "
-                        "16 sizes from 8 on; or there is no memory\n");
+                        "16 sizes from 4 on; or there is no memory\n");
         MPI_Finalize();
         return 2;
     }
