@@ -2,11 +2,11 @@
  * Runs the steps of the schedule: waits on the words of other members, copies
  * between arenas, combines, raises the own word.
  *
- * A sleeper cannot be missed: it counts itself and then loads the word; a
- * member that raises the word changes it and then loads the count. All four are
- * seq_cst, so one of the two sees the other, and the kernel lets no thread
- * sleep on a word that has changed. A sleeper that is killed leaves the count
- * too high, which costs system calls and nothing else.
+ * A sleeper cannot be missed: it counts itself, and the kernel, behind a fence,
+ * lets no thread sleep on a word that has changed. A member that raises the
+ * word changes it and then loads the count, both seq_cst. So either the sleeper
+ * sees the change or the other one the count. A sleeper that is killed leaves
+ * the count too high, which costs system calls and nothing else.
  *
  * The mark of an ended member is a bit of the same word, so that it wakes
  * those that sleep there. Its member raises the word by adding, and so finds
@@ -42,8 +42,9 @@ static_assert(sizeof(struct qn_large_line) == QN_CACHELINE, "one line each");
 
 void qn_large_down(struct qn_large_line *lines, uint32_t rank)
 {
-    /* seq_cst: the file comment; the partner is `sleep_on`. */
-    (void)qn_fetch_or(&lines[rank].word, ENDED, QN_SEQ_CST);
+    /* release -> the acquire of `wait_for`: a member that has failed uses no
+     * buffer any more. Sleepers are woken in any case. */
+    (void)qn_fetch_or(&lines[rank].word, ENDED, QN_RELEASE);
     qn_unpark_word(&lines[rank].word);
 }
 
@@ -63,11 +64,9 @@ static int raise_word(struct qn_large *l, uint32_t value)
 
 static void sleep_on(struct qn_large_line *line, uint32_t seen)
 {
-    /* seq_cst both: the file comment; the partner is `raise_word`. */
-    (void)qn_fetch_add(&line->sleepers, 1, QN_SEQ_CST);
-    if (qn_load(&line->word, QN_SEQ_CST) == seen) {
-        (void)qn_park_word(&line->word, seen, QN_TIME_NEVER);
-    }
+    /* relaxed: the file comment; the partner is `raise_word`. */
+    (void)qn_fetch_add(&line->sleepers, 1, QN_RELAXED);
+    (void)qn_park_word(&line->word, seen, QN_TIME_NEVER);
     /* relaxed: one too many for a while makes a system call more. */
     (void)qn_fetch_add(&line->sleepers, UINT32_MAX, QN_RELAXED);
 }

@@ -22,6 +22,8 @@ alike() { QN_EXPLORE_DEVIATIONS=1 $sim/test_alike_explore; }
 # Locks are short; of barriers three members have two deviations less.
 locks() { QN_EXPLORE_DEVIATIONS=5 $sync/test_lock_explore; }
 barriers() { QN_EXPLORE_DEVIATIONS=4 $sim/explore/barrier/test_barrier_explore; }
+# Three members have two deviations less.
+large() { QN_EXPLORE_DEVIATIONS=4 $sim/explore/large/test_large_explore; }
 delegates() { QN_EXPLORE_MORE=1 $sync/test_delegate_explore; }
 servers() { QN_EXPLORE_MORE=1 $sync/test_server_explore; }
 # Two clients of two calls each, and their server, with 3 deviations.
@@ -32,6 +34,7 @@ objects() { QN_EXPLORE_DEVIATIONS=4 $sync/object/test_object_explore; }
 orders() {
     local test failed=0
     for test in explore/sync/test_{lock,server,words_sync}_orders explore/words/test_words_orders \
+        explore/large/test_large_orders \
         explore/sync/object/test_object_orders; do
         QN_ORDERS_ALL=1 "$sim/$test" || failed=1
     done
@@ -45,7 +48,7 @@ limits() { QN_SYNC_LIMITS=1 $tests/unit/core/sync/test_sync_limits; }
 # Threads on the locks, backends and objects that are explored above.
 stress() { tests/conformance/sync/stress.sh; }
 
-all=(ump ffq ffq_shared udn ring alike locks barriers delegates servers server_calls words
+all=(ump ffq ffq_shared udn ring alike locks barriers large delegates servers server_calls words
     objects orders limits stress)
 pieces=("${@:-${all[@]}}")
 for piece in "${pieces[@]}"; do
@@ -57,9 +60,9 @@ done
 
 cmake --preset release --log-level=WARNING >/dev/null &&
     cmake --build --preset release --target test_{ump,ffq,ffq_shared,udn_qp,ring,alike}_explore \
-        test_{lock,barrier,delegate,server,words_sync,words,object}_explore \
+        test_{lock,barrier,large,delegate,server,words_sync,words,object}_explore \
         test_{arena,index,flight,task}_explore \
-        test_{lock,server,words_sync,words,object,ump,ffq,ffq_shared}_orders \
+        test_{lock,server,words_sync,words,large,object,ump,ffq,ffq_shared}_orders \
         test_sync_limits >&2 || exit 2
 
 failed=()
