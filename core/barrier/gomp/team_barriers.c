@@ -25,7 +25,9 @@ struct table {
     struct team_barrier *of_size[QN_GOMP_TEAM_MAX + 1];
 };
 
-/* The key ends the table with its thread; the thread finds it here. */
+/* The key ends the table with its thread; the thread finds it here. A region
+ * that a later destructor runs gets a new one, which the key ends in the next
+ * round of destructors. */
 static _Thread_local struct table *table;
 static pthread_key_t key;
 static bool has_key; /* false: the program has taken all of them */
@@ -47,6 +49,7 @@ static void table_free(void *arg)
         barrier_free(t->of_size[size]);
     }
     qn_alloc_free(&qn_alloc_malloc, t);
+    table = NULL;
 }
 
 static void make_key(void)

@@ -196,6 +196,38 @@ static int two_masters(void)
     return wrong;
 }
 
+static pthread_key_t last_key;
+
+static void last_region(void *values)
+{
+    int wrong = region(values, 2, 2);
+    ((int *)values)[0] = wrong;
+}
+
+static void *master_with_key(void *values)
+{
+    if (pthread_setspecific(last_key, values) == 0) {
+        (void)region(values, 2, 2);
+    }
+    return NULL;
+}
+
+/* A region in a destructor that runs behind that of the barriers, whose key was
+ * made before. */
+static int behind_the_end(void)
+{
+    int wrong = region(value[0], 2, 1);
+    pthread_t thread;
+    value[1][0] = 1;
+    if (pthread_key_create(&last_key, last_region) != 0 ||
+        pthread_create(&thread, NULL, master_with_key, value[1]) != 0) {
+        return 1;
+    }
+    (void)pthread_join(thread, NULL);
+    (void)pthread_key_delete(last_key);
+    return wrong + value[1][0];
+}
+
 /* libgomp itself serves a child only if its parent had no team before: so the
  * parent is a child, too. */
 static int child_of_child(void)
@@ -253,6 +285,7 @@ int main(int argc, char **argv)
         {"sizes", sizes_that_change, 0},
         {"mixed", mixed, 0},
         {"masters", two_masters, 0},
+        {"behind_the_end", behind_the_end, 0},
         {"one", one, 2 * 3 + 1 + 2},
         {"most", most, 0},
         {"many", many, 2 * THREADS_MAX},
