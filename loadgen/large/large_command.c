@@ -108,7 +108,7 @@ static void add_row(struct bench *b, const char *name,
 static int add_named(struct bench *b, uint64_t bytes)
 {
     const char *at = b->variants;
-    while (*at != '\0') {
+    do {
         char one[64];
         const size_t len = strcspn(at, ",");
         snprintf(one, sizeof one, "%.*s", (int)QN_MIN(len, sizeof one - 1), at);
@@ -121,7 +121,7 @@ static int add_named(struct bench *b, uint64_t bytes)
         }
         add_row(b, v->name, v, bytes);
         at += len + (at[len] == ',');
-    }
+    } while (*at != '\0');
     return 0;
 }
 

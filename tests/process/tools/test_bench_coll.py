@@ -57,6 +57,7 @@ assert [name.split("/")[0] for name in names] == [
     "memcpy", "broadcast", "reduce", "scatter", "gather"], names
 
 refused("--variant", "broadcast/pull", names="broadcast/pull")
+refused("--variant", "", names="no such variant")
 refused("--isolated", "--variant", "gather/push/flat", names="do not push")
 refused("--variant", ",".join(["gather/pull/flat"] * 640), names="too many")
 refused("--size", "14", names="multiples of 4")
