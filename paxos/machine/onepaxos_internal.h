@@ -38,6 +38,7 @@ struct qn_origin_request {
     uint64_t bytes;             /* of them, references resolved */
     uint64_t first;             /* sequence */
     uint32_t count;
+    uint32_t uploaded; /* of these: in the arena */
 };
 
 struct qn_origin {

@@ -107,7 +107,8 @@ static int new_request(struct qn_onepaxos *p, const struct command *c)
         (struct qn_origin_request){.commands = b,
                                    .bytes = qn_command_bytes(c->place.len),
                                    .first = o->seq + 1,
-                                   .count = 1};
+                                   .count = 1,
+                                   .uploaded = c->refers};
     return QN_OK;
 }
 
@@ -122,6 +123,7 @@ static int add(struct qn_onepaxos *p, const struct command *c)
     int err = append(&r->commands, c);
     if (err == QN_OK) {
         r->count++;
+        r->uploaded += c->refers;
         r->bytes += bytes;
     }
     return err;
@@ -206,12 +208,14 @@ static void request_end(struct qn_onepaxos *p, struct qn_origin_request *r)
 {
     struct qn_slice list = {r->commands->bytes, r->commands->len};
     struct qn_wanted w;
-    while (p->uploads != NULL && qn_wanted_next(&list, &w)) {
+    while (r->uploaded != 0 && qn_wanted_next(&list, &w)) {
         if (w.refers) {
             QN_DASSERT(w.place.index == p->uploads->own->first);
             qn_arena_free(p->uploads->own);
+            r->uploaded--;
         }
     }
+    QN_ASSERT(r->uploaded == 0);
     QN_ASSERT(p->origin.bytes >= r->bytes);
     p->origin.bytes -= r->bytes;
     qn_refbuf_unref(r->commands);

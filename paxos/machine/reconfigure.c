@@ -448,11 +448,12 @@ static bool entries_left(const struct qn_onepaxos *p)
  *  to be decided and a majority that may agree lives. */
 static void check_voter(struct qn_onepaxos *p, struct qn_step *t)
 {
+    if (!p->ul.non_voting || !qn_reconfigure_votes(p, p->self)) {
+        return; /* as a rule; the majority would be counted in each step */
+    }
     uint64_t others = p->alive & ~p->change.suspected & ~QN_BIT(p->self);
-    bool majority = qn_utility_majority(&p->ul, others);
-    bool mute = p->ul.non_voting && qn_reconfigure_votes(p, p->self);
-    if (!mute || qn_utility_len(&p->ul) == 0 || !majority || leader_gone(p) ||
-        !entries_left(p) || qn_utility_proposing(&p->ul)) {
+    if (qn_utility_len(&p->ul) == 0 || !qn_utility_majority(&p->ul, others) ||
+        leader_gone(p) || !entries_left(p) || qn_utility_proposing(&p->ul)) {
         return;
     }
     if (qn_utility_propose_voter(&p->ul, t, &p->cfg)) {
