@@ -10,9 +10,11 @@
  * While one turn follows another, the descriptors are looked at every
  * LOOK_EVERY: the channels between members are memory, and need no look. To arm
  * takes two system calls, and to wake takes one of the peer that rings. So a
- * member that has its core (`spin_ns`) says "again" for a while before, and
- * looks at its channels only in most of these turns: what comes is found sooner
- * so. The turn that arms is a whole one.
+ * member that has its core (`spin_ns`) says "again" for a while before. Most of
+ * these turns are the driver's only: what comes is found sooner so, and the
+ * code of a command stays in the first cache. The turn that arms is a whole
+ * one, so is each that something else is due in, and there is one each
+ * `spin_ns`, LOOK_EVERY or LOOKS turns, whichever comes first.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -32,7 +34,7 @@
 enum {
     CAPACITY = 8,       /* unless it is chosen */
     LOOK_EVERY = 50000, /* ns */
-    LOOKS = 64,         /* for a whole turn, while nothing comes */
+    LOOKS = 64,         /* turns of the driver only, for a whole one */
     EVENTS = 3 + QN_GROUP_LINKS_MAX + QN_NODES_MAX,
 };
 
@@ -341,9 +343,9 @@ static bool readable(const struct qn_group *g)
 /* ---- a turn -------------------------------------------------------------- */
 
 /* @param at  When the next turn is due. */
-static int spin(struct qn_group *g, qn_time_t now, qn_time_t at)
+static int spin(struct qn_group *g, qn_time_t at)
 {
-    g->looks = at <= now ? 0 : LOOKS;
+    g->looks = LOOKS;
     g->due = QN_MIN(at, QN_MIN(g->poll_at, g->spin_until));
     return QN_GROUP_AGAIN;
 }
@@ -355,7 +357,10 @@ static int rest(struct qn_group *g, qn_time_t now, qn_time_t at)
         return QN_GROUP_AGAIN;
     }
     if (g->driver != NULL && now < g->spin_until) {
-        return spin(g, now, at);
+        return spin(g, at);
+    }
+    if (qn_waits_ended(&g->proposals) || qn_waits_ended(&g->barriers)) {
+        return QN_GROUP_AGAIN;
     }
     if (g->driver != NULL) {
         qn_member_arm(g->member);
@@ -430,16 +435,34 @@ static int whole_turn(struct qn_group *g)
     return said;
 }
 
-/* It calls nothing of the host's. */
-static bool has_nothing(struct qn_group *g)
+static void turn_between(struct qn_group *g, qn_time_t now)
 {
-    if (g->looks > 0 && !qn_member_again(g->member) &&
-        qn_clock_now() < g->due) {
-        g->looks--;
-        return true;
+    QN_ASSERT(!g->turning);
+    g->turning = true;
+    g->now = now;
+    g->due = QN_MIN(g->due, qn_group_serve_between(g, now));
+    g->now = 0;
+    g->turning = false;
+}
+
+/* A turn of the driver only, if it has something to do. @return false: a whole
+ * one is due. */
+static bool between(struct qn_group *g)
+{
+    struct qn_group_call c;
+    const qn_time_t now = qn_clock_now();
+    if (now >= g->due) {
+        g->looks = 0;
+        return false;
     }
-    g->looks = 0;
-    return false;
+    g->looks--;
+    if (g->asked || qn_waits_ended(&g->proposals) ||
+        qn_waits_ended(&g->barriers) || qn_member_again(g->member)) {
+        qn_group_call_begin(g, &c);
+        turn_between(g, now);
+        qn_group_call_end(&c);
+    }
+    return true;
 }
 
 int qn_group_turn(struct qn_group *g)
@@ -451,7 +474,7 @@ int qn_group_turn(struct qn_group *g)
     if (g->step == QN_STEP_FAILED || g->jumped) {
         return g->jumped ? QN_EABORTED : g->err;
     }
-    if (has_nothing(g)) {
+    if (g->looks > 0 && between(g)) {
         return QN_GROUP_AGAIN;
     }
     qn_group_call_begin(g, &c);

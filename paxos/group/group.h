@@ -82,8 +82,8 @@ struct qn_group_command {
                           at all members */
     uint32_t seat;     /* of the member that has proposed it, */
     uint64_t incarnation;
+    bool mine;       /* that is this member in this incarnation */
     uint64_t number; /* of its proposals, from 1 */
-    bool mine;       /* proposed by this member in this incarnation */
 };
 
 /** What the group replicates. Called from inside qn_group_turn, in its thread.

@@ -95,13 +95,14 @@ struct qn_group {
     bool jumped; /* its thread has ended inside of a callback */
     bool turning, applying;
     bool serving;
+    bool open;   /* callbacks are told, which may propose: all else allows it */
     bool armed;  /* the last turn said so */
     bool kicked; /* and something was asked since */
     bool asked;  /* something, since the last turn */
     bool listed; /* its thread is known */
     int takes;   /* proposals, as of this turn: QN_OK; QN_ENOQUORUM: the group
                     has halted; QN_EAGAIN: the leader holds them back */
-    uint32_t looks; /* at the channels only, before the next turn */
+    uint32_t looks; /* turns of the driver only, before the next whole one */
     qn_time_t now;  /* of the turn; 0: there is none */
     uint64_t commands;
     struct qn_waits proposals;
@@ -173,8 +174,16 @@ struct qn_group {
 /** The group has ended for this process. @return err. */
 int qn_group_fail(struct qn_group *g, int err, const char *why);
 
-/** A turn is due now, though the last one has armed. */
+/** A whole turn is due now, though the last one has armed. */
 void qn_group_kick(struct qn_group *g);
+/** So is a turn of the driver: something was asked of it. */
+static inline void qn_group_ask(struct qn_group *g)
+{
+    g->asked = true;
+    if (!g->kicked) {
+        qn_group_kick(g);
+    }
+}
 
 /** What is 0 gets its default. */
 void qn_group_defaults(struct qn_group_opts *o);
@@ -317,6 +326,8 @@ struct qn_service qn_group_driver_service(struct qn_group *g);
 struct qn_member_state qn_group_member_state(struct qn_group *g);
 /** @return when the next one is due. */
 qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now);
+/** A turn of the driver only. @return as qn_group_serve_turn. */
+qn_time_t qn_group_serve_between(struct qn_group *g, qn_time_t now);
 
 /** @return QN_OK: the host may ask for something. */
 int qn_group_may_ask(const struct qn_group *g);

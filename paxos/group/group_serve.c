@@ -36,8 +36,8 @@ static int on_apply(void *ctx, const struct qn_applied *a, uint32_t *work)
                                        .stamp_ms = a->stamp_ms,
                                        .seat = a->origin,
                                        .incarnation = a->origin_inc,
-                                       .number = a->seq,
-                                       .mine = a->mine};
+                                       .mine = a->mine,
+                                       .number = a->seq};
     int err = g->o.service.apply(g->o.service.ctx, &c, &result);
     if (err != QN_OK) {
         return err;
@@ -310,22 +310,34 @@ static bool receive(struct qn_group *g, qn_time_t now)
 /* @return true: something has ended. */
 static bool tell_and_send(struct qn_group *g, qn_time_t now)
 {
-    bool did = qn_waits_deliver(&g->barriers, now);
+    g->open = g->serving && g->takes == QN_OK;
+    bool did =
+        qn_waits_due(&g->barriers, now) && qn_waits_deliver(&g->barriers, now);
     /* Last, so that what these propose leaves soonest. */
     did |= qn_waits_deliver(&g->proposals, now);
+    g->open = false;
     g->applying = true; /* what the flush decides it may apply */
     (void)qn_driver_flush(g->driver, now);
     g->applying = false;
     return did;
 }
 
+static void spin_again(struct qn_group *g, qn_time_t now)
+{
+    g->spin_until = now + QN_MIN(g->o.spin_ns, QN_TIME_NEVER - now);
+}
+
+static qn_time_t waits_next(const struct qn_group *g)
+{
+    return qn_time_earlier(qn_waits_next(&g->proposals),
+                           qn_waits_next(&g->barriers));
+}
+
 /* Of what is asked for at any time. */
 static qn_time_t due(struct qn_group *g, qn_time_t now)
 {
     const bool again = gives_back(g) || g->barriers_new != 0;
-    return again ? now
-                 : qn_time_earlier(qn_waits_next(&g->proposals),
-                                   qn_waits_next(&g->barriers));
+    return again ? now : waits_next(g);
 }
 
 qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now)
@@ -338,7 +350,7 @@ qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now)
     const bool removed = qn_driver_removed(g->driver);
     did |= tell_and_send(g, now);
     if (did) {
-        g->spin_until = now + QN_MIN(g->o.spin_ns, QN_TIME_NEVER - now);
+        spin_again(g, now);
     }
     if (removed) { /* its record was written, if it was to be */
         (void)qn_group_fail(g, QN_EREMOVED,
@@ -358,6 +370,23 @@ qn_time_t qn_group_serve_turn(struct qn_group *g, qn_time_t now)
     const bool again =
         qn_group_change_due(g, now) || qn_driver_removed(g->driver);
     return again ? now : at;
+}
+
+qn_time_t qn_group_serve_between(struct qn_group *g, qn_time_t now)
+{
+    g->applying = true;
+    bool did = receive(g, now);
+    serve_no_lost_state(g);
+    did |= tell_and_send(g, now);
+    serve_no_lost_state(g);
+    if (did) {
+        spin_again(g, now);
+    }
+    if (!g->serving || g->alloc.unmet != g->unmet ||
+        qn_member_wants_turn(g->member)) {
+        g->looks = 0;
+    }
+    return qn_time_earlier(qn_driver_deadline(g->driver), waits_next(g));
 }
 
 /* ---- what the host asks -------------------------------------------------- */
@@ -395,7 +424,8 @@ qn_time_t qn_group_deadline(const struct qn_group *g, uint64_t timeout)
     return timeout < QN_TIME_NEVER - now ? now + timeout : QN_TIME_NEVER;
 }
 
-static int propose_check(struct qn_group *g, size_t len)
+__attribute__((noinline)) static int propose_check(struct qn_group *g,
+                                                   size_t len)
 {
     int err = check(g);
     if (err != QN_OK) {
@@ -414,11 +444,21 @@ static int propose_check(struct qn_group *g, size_t len)
     return now == QN_EAGAIN ? refused(g, QN_GROUP_HELD) : QN_OK;
 }
 
+/* One that a callback makes: nothing is left to be looked at. */
+static bool is_open(const struct qn_group *g, size_t len)
+{
+    return g->open && qn_fork_mark_is_own(&g->own) &&
+           len - 1 < g->layout.command_max &&
+           (qn_waits_empty(&g->proposals) ||
+            (qn_waits_room(&g->proposals, len) &&
+             !qn_waits_given_up(&g->proposals)));
+}
+
 static int propose(struct qn_group *g, struct qn_slice command,
                    uint64_t timeout, qn_group_done *done, void *ctx)
 {
     uint64_t seq;
-    int err = propose_check(g, command.len);
+    int err = is_open(g, command.len) ? QN_OK : propose_check(g, command.len);
     if (err == QN_OK) {
         err = qn_driver_submit(g->driver, &command, 1, &seq);
         err = err == QN_EAGAIN ? refused(g, QN_GROUP_NO_CREDIT) : err;
@@ -436,7 +476,7 @@ static int propose(struct qn_group *g, struct qn_slice command,
                               .ctx = ctx};
     qn_waits_add(&g->proposals, &w);
     g->reason = QN_GROUP_TAKEN;
-    qn_group_kick(g);
+    qn_group_ask(g);
     return QN_OK;
 }
 

@@ -91,13 +91,24 @@ static void expire(struct qn_waits *w, qn_time_t now)
     }
 }
 
+/* Its place is free from here on: it is not read after its callback. One that
+ * is alone has always the first place, which is in the cache. */
+static const struct qn_wait *next_told(struct qn_waits *w)
+{
+    const struct qn_wait *x = at(w, w->head++);
+    if (w->head == w->tail) {
+        w->head = w->open = w->tail = 0;
+    }
+    return x;
+}
+
 bool qn_waits_deliver(struct qn_waits *w, qn_time_t now)
 {
     const uint64_t ended = w->open - w->head;
-    for (uint64_t i = 0; i < ended; i++) {
-        const struct qn_wait x = *at(w, w->head++);
-        if (x.done != NULL) {
-            x.done(x.ctx, x.err, x.result);
+    for (uint64_t left = ended; left > 0; left--) {
+        const struct qn_wait *x = next_told(w);
+        if (x->done != NULL) {
+            x->done(x->ctx, x->err, x->result);
         }
     }
     if (w->next <= now) {

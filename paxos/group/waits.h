@@ -72,15 +72,17 @@ static inline bool qn_waits_room(const struct qn_waits *w, size_t bytes)
             (bytes <= w->bytes_max && w->bytes <= w->bytes_max - bytes));
 }
 
-/** There is room, and `number` is not below that of the last one. One that is
- *  alone has always the same place, which is in the cache. */
+/** Nothing waits, and nothing is to be told: there is room. */
+static inline bool qn_waits_empty(const struct qn_waits *w)
+{
+    return w->head == w->tail;
+}
+
+/** There is room, and `number` is not below that of the last one. */
 static inline void qn_waits_add(struct qn_waits *w, const struct qn_wait *like)
 {
     QN_DASSERT(qn_waits_room(w, like->bytes));
     QN_DASSERT(like->done != NULL);
-    if (w->head == w->tail) {
-        w->head = w->open = w->tail = 0;
-    }
     QN_DASSERT(w->tail == w->open ||
                w->ring[(w->tail - 1) & w->mask].number <= like->number);
     struct qn_wait *x = &w->ring[w->tail++ & w->mask];
@@ -103,14 +105,16 @@ void qn_waits_result(struct qn_waits *w, uint64_t number, uint64_t result);
 /** All that are open up to this number end. */
 void qn_waits_upto(struct qn_waits *w, uint64_t number, int err);
 
-/** Tell what has ended, and those whose deadline has come. Callbacks may add.
- *  @return true: something had ended. */
-bool qn_waits_deliver(struct qn_waits *w, qn_time_t now);
+/** One has ended, and is not told. */
+static inline bool qn_waits_ended(const struct qn_waits *w)
+{
+    return w->head != w->open;
+}
 
-/** When `deliver` is due even if nothing ends; QN_TIME_NEVER. */
+/** When `deliver` is due though none has ended; QN_TIME_NEVER. */
 static inline qn_time_t qn_waits_next(const struct qn_waits *w)
 {
-    return w->head != w->open ? 0 : w->next;
+    return w->next;
 }
 
 /** The oldest that is open was given up. */
@@ -118,6 +122,16 @@ static inline bool qn_waits_given_up(const struct qn_waits *w)
 {
     return w->open != w->tail && w->ring[w->open & w->mask].done == NULL;
 }
+
+/** `deliver` has something to tell. */
+static inline bool qn_waits_due(const struct qn_waits *w, qn_time_t now)
+{
+    return qn_waits_ended(w) || qn_waits_next(w) <= now;
+}
+
+/** Tell what has ended, and those whose deadline has come. Callbacks may add.
+ *  @return true: something had ended. */
+bool qn_waits_deliver(struct qn_waits *w, qn_time_t now);
 
 /** How many are open. */
 static inline uint64_t qn_waits_open(const struct qn_waits *w)

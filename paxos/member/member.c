@@ -270,6 +270,11 @@ bool qn_member_again(struct qn_member *m)
     return m->again || qn_driver_pending(m->driver);
 }
 
+bool qn_member_wants_turn(const struct qn_member *m)
+{
+    return m->again;
+}
+
 void qn_member_serves(struct qn_member *m)
 {
     (void)m; /* of the calling thread, which is the member's */

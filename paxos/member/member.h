@@ -319,6 +319,10 @@ void qn_member_look(struct qn_member *m, bool asks);
 /** Another turn is due at once. */
 bool qn_member_again(struct qn_member *m);
 
+/** A part of that: what waits is not the driver's alone, so a next turn must be
+ *  a whole one, with qn_member_turn_begin and qn_member_turn_end. */
+bool qn_member_wants_turn(const struct qn_member *m);
+
 /** Nothing is to be done: let other threads of this core go first, once
  *  (core/wait/spin.h). */
 void qn_member_yield(struct qn_member *m, qn_time_t now);

@@ -373,6 +373,14 @@ CASE(each_member_may_die_under_load_and_return)
     }
 }
 
+/* Most of their turns are the driver's only. */
+CASE(members_that_spin_find_that_one_dies_and_returns)
+{
+    w.opts.spin_ns = QN_MS;
+    start_all(3);
+    kill_and_return(at_seat(group_world_report(&w, 0).status.leader));
+}
+
 /* While it is away more is decided than the log keeps: so its successor needs a
  * snapshot. */
 CASE(a_member_that_leaves_is_replaced)

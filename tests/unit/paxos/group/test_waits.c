@@ -68,11 +68,13 @@ CASE(results_are_told_in_order_and_not_before_deliver)
     add(2, 2, 10, QN_TIME_NEVER);
     add(3, 3, 10, QN_TIME_NEVER);
     cr_expect_eq(qn_waits_next(&w), QN_TIME_NEVER);
+    cr_expect_not(qn_waits_ended(&w));
     qn_waits_result(&w, 1, 11);
     qn_waits_result(&w, 2, 22);
     cr_expect_eq(count, 0);
-    cr_expect_eq(qn_waits_next(&w), 0);
+    cr_expect(qn_waits_ended(&w));
     qn_waits_deliver(&w, 5);
+    cr_expect_not(qn_waits_ended(&w));
     cr_expect_eq(count, 2);
     expect_told(0, 1, QN_OK, 11);
     expect_told(1, 2, QN_OK, 22);
