@@ -4,8 +4,13 @@ import threading
 from tests.process.lib.checks import Background, wait_until
 
 
+AHEAD = 500  # so that a kill after `progress` meets full load
+
+
 class Counter:
-    """Increments at one replica, each sent after the answer to the one before.
+    """Increments at one replica, each sent after the answer to the one before;
+    but, AHEAD more than a test has waited for, one a millisecond: what the test
+    waits for then takes what the load leaves of the cores.
     Acknowledged increments are never lost, and at most one unacknowledged one
     is applied."""
 
@@ -13,6 +18,7 @@ class Counter:
         self.q, self.replica = q, replica
         self.key = "counter%d" % replica
         self.done = 0
+        self.goal = 0
         self.unknown = 0  # in flight when a connection broke
         self.stop = threading.Event()
 
@@ -36,12 +42,14 @@ class Counter:
                     self.key, got, self.done, self.unknown)
             self.unknown -= got - self.done - 1
             self.done = got
+            if got >= self.goal + AHEAD:
+                self.stop.wait(0.001)
         if c is not None:
             c.close()
 
     def progress(self, count=200):
         """Waits until this many more are acknowledged."""
-        goal = self.done + count
+        self.goal = goal = self.done + count
         wait_until("%s continues" % self.key, lambda: self.done >= goal or
                    not self.thread.is_alive())
         if not self.thread.is_alive():
