@@ -20,6 +20,7 @@
 #include "core/coll/coll.h"
 #include "core/coll/sequenced_broadcast.h"
 #include "tests/conformance/mesh_of.h"
+#include "tests/support/sanitized.h"
 
 #define OPERATIONS 400u
 #define ALL_LIVE   UINT32_MAX
@@ -227,7 +228,7 @@ static void run(const struct run_opts *o)
 
 /* ---- all operations, several under way, waited for by sleeping ---- */
 
-#define ROUNDS    60u
+#define ROUNDS    QN_UNSANITIZED(60u, 20u)
 #define AHEAD     4u /* operations of a round */
 #define ANY_BYTES 5000u
 
@@ -251,7 +252,7 @@ static int start_round(struct qn_coll *c, const struct qn_mesh_end *end,
         {.what = k % 2 == 0 ? QN_COLL_BROADCAST : QN_COLL_ACKNOWLEDGED,
          .in = b->sent,
          .out = b->got,
-         .count = k * 83 % ANY_BYTES},
+         .count = k * 251 % ANY_BYTES},
         {.what = QN_COLL_ALLREDUCE,
          .op = &qn_sum_u64,
          .in = b->word,
@@ -290,7 +291,7 @@ static int check_round(const struct qn_mesh_end *end, uint32_t k,
     uint64_t total_bits, got_bits;
     memcpy(&total_bits, &total, sizeof total);
     memcpy(&got_bits, &b->total, sizeof total);
-    const uint32_t bytes = k * 83 % ANY_BYTES;
+    const uint32_t bytes = k * 251 % ANY_BYTES;
     const bool all = k % (2 * end->nodes) >= end->nodes;
     return (bytes > 0 && memcmp(b->sent, b->got, bytes) != 0) +
            (b->sum[0] != sum) + (b->sum[1] != self_sum) + (b->all != all) +
@@ -488,7 +489,7 @@ Test(coll_processes, contexts_with_other_roots_run_on_lanes_of_their_own,
 
 /* ---- a pipeline over a ring ---- */
 
-#define MESSAGES 2000u
+#define MESSAGES QN_UNSANITIZED(2000u, 300u)
 
 struct ring_node {
     struct qn_sequenced_broadcast *b;

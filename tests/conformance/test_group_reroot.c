@@ -14,16 +14,13 @@
 #include "core/base/clock.h"
 #include "core/group/group.h"
 #include "tests/conformance/mesh_of.h"
+#include "tests/support/sanitized.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define LAPS 2u /* a sanitizer makes them slower, and has seen all code */
-#else
-#define LAPS 3u /* epochs of each root */
-#endif
+#define LAPS QN_UNSANITIZED(3u, 2u) /* epochs of each root */
 
 enum {
-    TENURE = 30,           /* messages of an epoch */
-    GOT_LAST = 0x10000000, /* on the direct lanes, besides epochs */
+    TENURE = QN_UNSANITIZED(30, 10), /* messages of an epoch */
+    GOT_LAST = 0x10000000,           /* on the direct lanes, besides epochs */
     ALL_DONE = 0x20000000,
 };
 

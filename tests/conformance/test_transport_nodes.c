@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tests/conformance/mesh_of.h"
+#include "tests/support/sanitized.h"
 
 static qn_time_t stress_until(void)
 {
@@ -131,37 +132,37 @@ static void run_all_to_all(uint32_t nodes, uint32_t cells, bool processes,
 
 Test(transport_threads, two_talk_on_the_smallest_ring, .timeout = 60)
 {
-    run_all_to_all(2, 16, false, 3000);
+    run_all_to_all(2, 16, false, QN_UNSANITIZED(3000, 300));
 }
 
 Test(transport_threads, two_talk_on_the_usual_ring, .timeout = 60)
 {
-    run_all_to_all(2, QN_CELLS_DEFAULT, false, 10000);
+    run_all_to_all(2, QN_CELLS_DEFAULT, false, QN_UNSANITIZED(10000, 1000));
 }
 
 Test(transport_threads, five_talk_all_to_all, .timeout = 60)
 {
-    run_all_to_all(5, 16, false, 400);
+    run_all_to_all(5, 16, false, QN_UNSANITIZED(400, 100));
 }
 
 Test(transport_threads, sixteen_talk_all_to_all, .timeout = 90)
 {
-    run_all_to_all(16, 16, false, 60);
+    run_all_to_all(16, 16, false, QN_UNSANITIZED(60, 10));
 }
 
 Test(transport_processes, two_talk_on_the_smallest_ring, .timeout = 60)
 {
-    run_all_to_all(2, 16, true, 3000);
+    run_all_to_all(2, 16, true, QN_UNSANITIZED(3000, 300));
 }
 
 Test(transport_processes, five_talk_all_to_all, .timeout = 60)
 {
-    run_all_to_all(5, 16, true, 400);
+    run_all_to_all(5, 16, true, QN_UNSANITIZED(400, 100));
 }
 
 Test(transport_processes, sixteen_talk_all_to_all, .timeout = 90)
 {
-    run_all_to_all(16, 16, true, 60);
+    run_all_to_all(16, 16, true, QN_UNSANITIZED(60, 10));
 }
 
 /* A million messages each way (over a device a tenth of it), nearly all of them
@@ -170,13 +171,7 @@ Test(transport_processes, sixteen_talk_all_to_all, .timeout = 90)
 #define MANY      1000000u
 #define MANY_LONG 5000u /* bytes of the longest */
 
-/* A sanitizer makes each of them twenty times slower, and has seen all code
- * after a fiftieth; QN_STRESS_MS: all. */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define MANY_LESS 50u
-#else
-#define MANY_LESS 1u
-#endif
+#define MANY_LESS QN_UNSANITIZED(1u, 100u) /* QN_STRESS_MS: all */
 
 struct many {
     struct qn_qp *qp;
@@ -257,7 +252,7 @@ static int exchange_many(struct qn_mesh_end *end, void *arg)
     return rc != QN_OK || m.wrong;
 }
 
-#define ROUNDS 200u
+#define ROUNDS QN_UNSANITIZED(200u, 30u)
 
 /* Both send before they receive: neither may wait for the other to read. */
 static int exchange_long(struct qn_mesh_end *end, void *arg)
@@ -325,7 +320,7 @@ static int one_way(struct qn_mesh_end *end, void *arg)
     uint32_t got = 0;
     size_t len;
     (void)arg;
-    for (uint32_t i = 0; i < 5000; i++) {
+    for (uint32_t i = 0; i < QN_UNSANITIZED(5000u, 500u); i++) {
         if (end->self == 0) {
             if (qn_qp_send(qp, &i, sizeof i, QN_TIME_NEVER) != QN_OK) {
                 return 1;

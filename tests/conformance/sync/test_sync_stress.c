@@ -12,16 +12,17 @@
 #include <unistd.h>
 
 #include "tests/conformance/sync/stress.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/seeds.h"
 
-/* Of nested ones there is each pair. Under tsan an operation costs five times
- * as much. */
-#ifdef __SANITIZE_THREAD__
-enum { SEEDS = 2, OPERATIONS = 1000, OPERATIONS_NESTED = 100 };
-#else
-enum { SEEDS = 4, OPERATIONS = 2500, OPERATIONS_NESTED = 400 };
-#endif
-enum { SEEDS_NESTED = 1, OPERATIONS_BROKEN = 4000, OPERATIONS_OWN_CORES = 100 };
+enum {
+    SEEDS = QN_UNSANITIZED(4, 2),
+    OPERATIONS = QN_UNSANITIZED(2500, 1000),
+    OPERATIONS_NESTED = QN_UNSANITIZED(400, 100), /* there is each pair */
+    SEEDS_NESTED = 1,
+    OPERATIONS_BROKEN = 4000,
+    OPERATIONS_OWN_CORES = 100
+};
 
 static void run(const struct stress_plan *p)
 {

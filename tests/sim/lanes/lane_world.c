@@ -218,6 +218,9 @@ static bool chosen(enum qn_explore_memory m)
     if (lane_search.on) {
         return m == QN_EXPLORE_C11 && !lane_search.found;
     }
+    if (only == NULL && LANE_LESS != 0) {
+        return m == QN_EXPLORE_C11; /* the lanes' code is the same in both */
+    }
     return only == NULL || (strcmp(only, "c11") == 0) == (m == QN_EXPLORE_C11);
 }
 

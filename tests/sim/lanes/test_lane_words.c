@@ -184,7 +184,9 @@ LANE_SCENARIO(a_next_incarnation_gets_what_is_sent_to_it_only)
     free(w.lane[0]);
 }
 
-/* ---- defects ---- */
+/* ---- defects: what they do to memory is of no interest ---- */
+
+#ifndef __SANITIZE_ADDRESS__
 
 void lane_a_flush_of_little_tells_of_room(void);
 
@@ -218,3 +220,5 @@ Test(lane_words, each_defect_is_found, .timeout = 600)
         lane_search.on = false;
     }
 }
+
+#endif

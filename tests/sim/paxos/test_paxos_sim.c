@@ -27,7 +27,7 @@
 #define JOBS_MAX 64u
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SEEDS   100 /* each takes twenty times longer */
+#define SEEDS   40 /* each takes twenty times longer */
 #define WORKERS 1u
 #else
 #define SEEDS   400
