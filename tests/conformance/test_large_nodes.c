@@ -116,6 +116,7 @@ static struct qn_large_call drawn(const struct node *n, uint32_t k)
         count++;
     }
     do {
+        QN_ASSERT(count > 0);
         v = qn_large_variant_at((x + k) % count--);
     } while (v->direction == QN_LARGE_PUSH && !r->push);
     const uint32_t most = (x >> 30) == 0 ? BYTES_MAX : 9000;
