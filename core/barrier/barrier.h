@@ -18,13 +18,17 @@
  * | central       | n, and one to n           | n: all want one line       |
  * | dissemination | n log2(n)                 | log2(n), rounded up        |
  * | mcs           | 2 (n - 1)                 | log4(n) up and log2(n) down |
+ * | tree          | 2 (n - 1)                 | as the tree that is given  |
  *
  * Without a name it is central up to QN_BARRIER_CENTRAL members, and where
  * there are more members than cores: each passes it by one operation, whichever
- * comes last, while in the other two a member waits for others in turn, each of
- * which must get a core first. Else it is dissemination.
+ * comes last, while in the others a member waits for others in turn, each of
+ * which must get a core first. Else it is dissemination; or tree, if there is
+ * one. core/barrier/selection chooses by the prices of a machine.
  *
- * A member is one thread. wait belongs to it; join and leave are any thread's.
+ * A member is one thread. wait belongs to it; join and leave are any thread's,
+ * between two episodes of that member, while others may be within one: a seat
+ * may go from thread to thread, but their number does not change.
  * What is shared is shared by indices, so processes may map the memory at
  * different addresses. A member that ends, or never comes, holds up all others
  * for ever: a barrier of queuepairs (core/coll) notices, this one does not. Not
@@ -35,6 +39,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/topo/shape.h"
 #include "core/wait/baton.h"
 
 #define QN_BARRIER_MEMBERS_MAX 1024u
@@ -48,6 +53,8 @@ struct qn_barrier_memory;
 struct qn_barrier_opts {
     const char *form; /* its name, borrowed; NULL: what suits the rest */
     uint32_t members; /* 1 .. QN_BARRIER_MEMBERS_MAX */
+    const struct qn_shape *tree; /* of the form `tree`, over members: borrowed.
+                       NULL: two children each, in the order of members */
     uint32_t cores; /* that the members run on; 0: as many as the affinity mask
                        of the thread that formats it has */
     bool own_cores; /* each member has a core of its own, for as long as it is
@@ -63,9 +70,13 @@ struct qn_barrier_member {
     struct qn_barrier_memory *memory; /* shared, kept */
     uint32_t member;                  /* its number, in [0, members) */
     uint32_t members;
+    uint32_t flags;    /* of each member */
     uint32_t episode;  /* that it has entered, from 1; wraps */
     bool own_cores;    /* as the options said */
     bool shared_cores; /* there are more members than cores */
+    /* Of its place in the tree: */
+    uint32_t parent; /* of the root: itself */
+    uint32_t children, first_child, last_child;
     uint32_t blind; /* waits that yield without a look, before the next look */
     uint32_t blind_next; /* as it was set last */
     struct qn_wait_stats waits;

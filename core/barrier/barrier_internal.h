@@ -4,10 +4,13 @@
 /**
  * The memory of a barrier, and how its forms wait.
  *
- *     line 0   what it is             constant once formatted
- *     line 1   arrivals               all members (central)
- *     lines    one of each member:    it waits for the flags in its own, which
- *              seat, flags            others raise
+ *     line 0   what it is                constant once formatted
+ *     line 1   arrivals                  all members (central)
+ *     lines    a seat of each member     its place in the tree is constant
+ *     lines    `flags` of each member    one thread raises, one waits, each
+ *
+ * A flag has a line of its own, so that it moves twice an episode: a line of
+ * flags that several raise is taken from one to the next before it is seen.
  *
  * Forms wait for words that only grow, by steps of QN_BARRIER_STEP, and wrap: a
  * counter of arrivals, or a flag that is raised to the number of the episode. A
@@ -21,12 +24,22 @@
 
 #define QN_BARRIER_PARKED 1u
 #define QN_BARRIER_STEP   2u
-#define QN_BARRIER_FLAGS  14u
+#define QN_BARRIER_FLAGS  5u /* of a member, at least: those of mcs */
 
-struct qn_barrier_line {
+struct qn_barrier_seat {
     alignas(QN_CACHELINE) qn_a32 taken; /* by a member that has joined */
     qn_a32 episode; /* of the last one that left; written before `taken` */
-    qn_a32 flag[QN_BARRIER_FLAGS]; /* one that raises it, each */
+    /* tree; constant once formatted */
+    qn_a32 parent;   /* of the root: itself */
+    qn_a32 children; /* in the order in which they are told: */
+    qn_a32 first;
+    qn_a32 last;
+    qn_a32 next;   /* of a child: its sibling that is told next, */
+    qn_a32 before; /* or was told before it */
+};
+
+struct qn_barrier_flag {
+    alignas(QN_CACHELINE) qn_a32 raised; /* to the number of an episode */
 };
 
 struct qn_barrier_memory {
@@ -35,8 +48,27 @@ struct qn_barrier_memory {
     qn_a32 own_cores;
     qn_a32 shared_cores; /* there are more members than cores */
     alignas(QN_CACHELINE) qn_a32 arrived; /* central */
-    struct qn_barrier_line line[];        /* [members] */
+    struct qn_barrier_seat seat[];        /* [members]; behind them: flags */
 };
+
+/** Flags of each member of a barrier of that many: one for each round of
+ *  dissemination. */
+static inline uint32_t qn_barrier_flags(uint32_t members)
+{
+    uint32_t rounds = 0;
+    while (UINT32_C(1) << rounds < members) {
+        rounds++;
+    }
+    return rounds > QN_BARRIER_FLAGS ? rounds : QN_BARRIER_FLAGS;
+}
+
+/** Flag k of a member. */
+static inline qn_a32 *qn_barrier_flag(const struct qn_barrier_member *me,
+                                      uint32_t member, uint32_t k)
+{
+    struct qn_barrier_flag *all = (void *)&me->memory->seat[me->members];
+    return &all[member * me->flags + k].raised;
+}
 
 /** The word has reached `end`: it is never more than two episodes away. */
 static inline bool qn_barrier_reached(uint32_t word, uint32_t end)
@@ -60,5 +92,6 @@ static inline uint32_t qn_barrier_value(const struct qn_barrier_member *me)
 extern const struct qn_barrier_form qn_barrier_central;
 extern const struct qn_barrier_form qn_barrier_dissemination;
 extern const struct qn_barrier_form qn_barrier_mcs;
+extern const struct qn_barrier_form qn_barrier_tree;
 
 #endif

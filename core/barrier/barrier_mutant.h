@@ -22,7 +22,9 @@
       "a flag has no episode: it is set, and set back")                        \
     X(DISSEMINATION_ROUND_LESS, "dissemination", "the last round is left out") \
     X(MCS_ONE_CHILD, "mcs", "a node waits for its first child only")           \
-    X(MCS_NOT_WOKEN, "mcs", "a node does not wake its second child")
+    X(MCS_NOT_WOKEN, "mcs", "a node does not wake its second child")           \
+    X(TREE_ONE_CHILD, "tree", "a node waits for its first child only")         \
+    X(TREE_NOT_TOLD, "tree", "a node does not wait for its parent")
 
 enum qn_barrier_mutant {
     QN_BARRIER_MUTANT_NONE,

@@ -10,31 +10,24 @@
  */
 #include "core/barrier/barrier_internal.h"
 
-#define MOST_ROUNDS 10u
-
-_Static_assert(QN_BARRIER_MEMBERS_MAX <= 1u << MOST_ROUNDS, "a flag per round");
-_Static_assert(MOST_ROUNDS <= QN_BARRIER_FLAGS, "a flag per round");
-
 static void dissemination_wait(struct qn_barrier_member *me)
 {
-    struct qn_barrier_line *line = me->memory->line;
     const bool less = QN_BARRIER_MUTANT(DISSEMINATION_ROUND_LESS);
     uint32_t round = 0;
     for (uint32_t far = 1; far < me->members; far *= 2, round++) {
         const uint32_t to = me->member + far;
         const uint32_t around = to < me->members ? to : to - me->members;
+        qn_a32 *own = qn_barrier_flag(me, me->member, round);
         if (less && far * 2 >= me->members) {
             return;
         }
-        qn_barrier_raise(me, &line[around].flag[round]);
+        qn_barrier_raise(me, qn_barrier_flag(me, around, round));
         if (QN_BARRIER_MUTANT(DISSEMINATION_SET_BACK)) {
-            qn_barrier_await(me, &line[me->member].flag[round],
-                             QN_BARRIER_STEP);
-            qn_store(&line[me->member].flag[round], 0, QN_SEQ_CST);
+            qn_barrier_await(me, own, QN_BARRIER_STEP);
+            qn_store(own, 0, QN_SEQ_CST);
             continue;
         }
-        qn_barrier_await(me, &line[me->member].flag[round],
-                         qn_barrier_value(me));
+        qn_barrier_await(me, own, qn_barrier_value(me));
     }
 }
 

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/barrier/selection/selection.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/place/place.h"
@@ -29,19 +30,21 @@
 #define ROWS_MAX   (QN_BARRIER_SUBJECTS_MAX + 3)
 #define TEAMS      4u
 #define CHECKED    20u      /* barriers */
+#define FEW        4u       /* of them, to see that it works */
 #define COUNT_MOST 1000000u /* barriers of a round */
 #define PATH_BYTES 4096u
 
 struct bench {
     /* options */
-    const char *members, *plot;
+    const char *members, *plot, *machine;
     uint64_t rounds;
     double round_ms, limit_ms;
     bool threads_only, processes_only, quick;
     /* what they say */
     uint32_t group[GROUPS_MAX], groups;
     uint32_t cores;
-    char folder[PATH_BYTES]; /* of quoin and of the rivals */
+    struct qn_machine *prices; /* owned; without costs if none was named */
+    char folder[PATH_BYTES];   /* of quoin and of the rivals */
 };
 
 /* The members of one number and kind. */
@@ -71,6 +74,8 @@ static const struct qn_option table[] = {
     QN_OPTION("limit-ms", "MS", qn_option_double, AT(limit_ms),
               "a subject whose first barrier takes longer is not measured "
               "further (20)"),
+    QN_OPTION("machine", "FILE", qn_option_string, AT(machine),
+              "say which form is the selection by the prices of this machine"),
     QN_OPTION("plot", "FILE", qn_option_string, AT(plot),
               "draw a picture, as SVG"),
     QN_OPTION("quick", NULL, qn_option_flag, AT(quick),
@@ -202,7 +207,8 @@ static int prepare_row(const struct bench *b, struct qn_barrier_row *r,
         return rc;
     }
     const double may = b->limit_ms * 1e6 / QN_MAX(r->once, 1.0);
-    const uint64_t few = (uint64_t)QN_MAX(1.0, QN_MIN(may, (double)CHECKED));
+    const double most = b->quick ? FEW : CHECKED;
+    const uint64_t few = (uint64_t)QN_MAX(1.0, QN_MIN(may, most));
     rc = round_of(r, few, true, &ns);
     rc = rc == QN_OK ? round_of(r, few, false, &ns) : rc;
     const double count = b->round_ms * 1e6 / QN_MAX(ns, 1.0);
@@ -235,18 +241,34 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static json_t *report_group(struct group *g)
+/* The selection by prices, and why. @return false: there are no prices. */
+static bool explain(const struct bench *b, uint32_t members, char *text,
+                    size_t bytes)
+{
+    struct qn_barrier_selection c;
+    const bool is = qn_barrier_select(&c, b->prices, members) == QN_OK;
+    if (is) {
+        qn_barrier_selection_explain(&c, text, bytes);
+        fprintf(stderr, "selection: %s\n", text);
+    }
+    return is;
+}
+
+static json_t *report_group(const struct bench *b, struct group *g)
 {
     const char *kind = g->processes ? "processes" : "threads";
     json_t *subjects = json_array();
+    char why[160];
     qn_barrier_table_head(g->members, kind, g->row[0].name);
+    const bool chosen = explain(b, g->members, why, sizeof why);
     for (uint32_t i = 0; i < g->rows; i++) {
         struct qn_barrier_row *r = &g->row[i];
         qsort(r->ns, r->rounds, sizeof r->ns[0], by_value);
         qsort(r->ratio, r->rounds, sizeof r->ratio[0], by_value);
         json_array_append_new(subjects, qn_barrier_table_row(r));
     }
-    return json_pack("{s:s,s:i,s:o}", "kind", kind, "members", (int)g->members,
+    return json_pack("{s:s,s:i,s:s*,s:o}", "kind", kind, "members",
+                     (int)g->members, "selection", chosen ? why : NULL,
                      "subjects", subjects);
 }
 
@@ -268,7 +290,7 @@ static int run_group(const struct bench *b, uint32_t members, bool processes,
         rc = run_round(&g, r % 2 != 0);
     }
     if (rc == QN_OK) {
-        json_array_append_new(to, report_group(&g));
+        json_array_append_new(to, report_group(b, &g));
     } else {
         _exit(1); /* teams may wait for ever; children die with this process */
     }
@@ -312,6 +334,15 @@ static int find_folder(struct bench *b)
     return 0;
 }
 
+static int load_prices(struct bench *b)
+{
+    struct qn_parse_error bad = {"out of memory"};
+    const int rc = b->machine != NULL
+                       ? qn_machine_load(&b->prices, b->machine, &bad)
+                       : qn_machine_create(&b->prices, b->cores);
+    return rc == QN_OK ? 0 : fail(bad.text);
+}
+
 static int prepare(struct bench *b)
 {
     static struct qn_places places; /* too large for the stack */
@@ -333,7 +364,7 @@ static int prepare(struct bench *b)
                     qn_strerror(rc));
         }
     }
-    return status;
+    return status == 0 ? load_prices(b) : status;
 }
 
 static int draw(const struct bench *b, const json_t *groups)
@@ -377,6 +408,7 @@ static int measure(struct bench *b)
     }
     json_decref(all);
     json_decref(groups);
+    qn_machine_destroy(b->prices);
     return status;
 }
 

@@ -94,13 +94,15 @@ int qn_replay_s1_commit(const struct qn_machine *m,
  * one has left it. They have cores of their own. (replay_s2_shared.c)
  *
  * @param m     Each core has a member; only transfers are priced.
- * @param form  Of core/barrier; NULL: the one that it chooses.
+ * @param form  Of core/barrier; NULL: what core/barrier/selection chooses.
  * @param ghz   Of its clock.
+ * @param link  Share of a transfer for which it occupies the link between two
+ *              sockets, which carries one at a time, 0 to 1; 0: links are wide.
  * @param ns    Filled: the median of some barriers.
  * @return QN_OK; QN_EINVAL: no such form, or one core; QN_ENOMEM; QN_ECORRUPT:
- *         a member did not come back.
+ *         a member did not come back. The tree of `tree` is planned.
  */
 int qn_replay_s2_shared(const struct qn_machine *m, const char *form,
-                        double ghz, double *ns);
+                        double ghz, double link, double *ns);
 
 #endif

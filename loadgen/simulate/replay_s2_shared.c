@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/barrier/barrier.h"
+#include "core/barrier/selection/selection.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/sim/timed/coherent.h"
@@ -61,10 +61,11 @@ static double median_ns(void)
     return (double)median / QN_PS_PER_NS;
 }
 
-static int run(const struct qn_machine *m, double ghz)
+static int run(const struct qn_machine *m, double ghz, double link)
 {
     static uint32_t core[QN_CORES_MAX];
-    const struct qn_coherent_opts c = {.clock_ghz = ghz, .bare = true};
+    const struct qn_coherent_opts c = {
+        .clock_ghz = ghz, .bare = true, .link = link};
     struct qn_timed_opts t = {.nodes = m->n,
                               .main = node,
                               .seed = 1,
@@ -87,20 +88,27 @@ static int run(const struct qn_machine *m, double ghz)
 }
 
 int qn_replay_s2_shared(const struct qn_machine *m, const char *form,
-                        double ghz, double *ns)
+                        double ghz, double link, double *ns)
 {
-    const struct qn_barrier_opts o = {
+    struct qn_barrier_selection c;
+    struct qn_barrier_opts o = {
         .form = form, .members = m->n, .cores = m->n, .own_cores = true};
     const size_t bytes = qn_barrier_bytes(&o);
     memset(&shared_world, 0, sizeof shared_world);
     if (bytes == 0 || m->n < 2) {
         return QN_EINVAL;
     }
+    int err = qn_barrier_select(&c, m, m->n);
+    if (err == QN_OK && form == NULL) {
+        qn_barrier_selection_apply(&c, &o);
+    }
+    o.tree = &c.tree;
     shared_world.memory = aligned_alloc(QN_CACHELINE, bytes);
-    int err = shared_world.memory == NULL
-                  ? QN_ENOMEM
-                  : qn_barrier_format(shared_world.memory, bytes, &o);
-    err = err == QN_OK ? run(m, ghz) : err;
+    err = err != QN_OK ? err
+          : shared_world.memory == NULL
+              ? QN_ENOMEM
+              : qn_barrier_format(shared_world.memory, bytes, &o);
+    err = err == QN_OK ? run(m, ghz, link) : err;
     if (err == QN_OK) {
         *ns = median_ns();
     }

@@ -1,16 +1,17 @@
 """quoin bench barrier: a row for each subject, the ratio to the first, a picture;
 wrong options cost one line.
 
-Usage: test_bench_barrier.py PATH_OF_QUOIN
+Usage: test_bench_barrier.py PATH_OF_QUOIN MACHINE
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree
 
-QUOIN = sys.argv[1]
+QUOIN, MACHINE = sys.argv[1:]
 
 
 def bench(*args):
@@ -26,7 +27,7 @@ def measured(group):
 with tempfile.NamedTemporaryFile(suffix=".svg") as picture:
     # Nothing takes too long here, however busy the machine is.
     done = bench("--quick", "--members", "2", "--limit-ms", "60000",
-                 "--plot", picture.name)
+                 "--machine", MACHINE, "--plot", picture.name)
     assert done.returncode == 0, done.stderr
     drawn = picture.read().decode()
 xml.etree.ElementTree.fromstring(drawn)
@@ -35,6 +36,8 @@ assert [(g["kind"], g["members"]) for g in made["groups"]] == [
     ("threads", 2), ("processes", 2)], made
 for group in made["groups"]:
     rows = measured(group)
+    assert group["selection"].startswith("dissemination: cycles"), group
+    assert "selection: " + group["selection"] in done.stderr, done.stderr
     for name in ("quoin", "quoin/central", "pthread", "simple/dissemination",
                  "simple/central-yield", "simple/mcs", "coll"):
         row = rows[name]
@@ -50,6 +53,8 @@ done = bench("--quick", "--members", "2", "--threads", "--limit-ms", "0")
 assert done.returncode == 0, done.stderr
 group, = json.loads(done.stdout)["groups"]
 assert list(measured(group)) == ["quoin"], group
+# Without prices there is none, but for members that share cores.
+assert ("selection" in group) == (len(os.sched_getaffinity(0)) < 2), group
 assert all(s["ns_once"] > 0 for s in group["subjects"]
            if s["subject"] != "quoin" and "refused" not in s), group
 
@@ -58,6 +63,7 @@ for args, name in ((["--members", "1"], "--members"),
                    (["--members", ""], "--members"),
                    (["--threads", "--processes"], "--processes"),
                    (["--rounds", "0"], "--rounds"),
+                   (["--machine", "/dev/null"], "/dev/null"),
                    (["--plot", "/"], "--plot")):
     done = bench(*args)
     assert done.returncode == 2 and done.stdout == "", (args, done)

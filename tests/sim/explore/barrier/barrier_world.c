@@ -11,7 +11,7 @@ static struct {
     const char *form;
     struct qn_barrier_member me[QN_EXPLORE_NODES];
     uint32_t cell[2][QN_EXPLORE_NODES];
-    alignas(QN_CACHELINE) unsigned char memory[1024];
+    alignas(QN_CACHELINE) unsigned char memory[2048];
 } world;
 
 static void setup(void *ctx)
@@ -28,12 +28,12 @@ static void setup(void *ctx)
     memset(world.cell, 0, sizeof world.cell);
 }
 
-static void pass(uint32_t node, uint32_t e)
+static void pass(struct qn_barrier_member *me, uint32_t e)
 {
     uint32_t *side = world.cell[e % 2];
-    side[node] = e;
-    qn_touch_out(&side[node], sizeof side[node]);
-    qn_barrier_wait(&world.me[node]);
+    side[me->member] = e;
+    qn_touch_out(&side[me->member], sizeof side[0]);
+    qn_barrier_wait(me);
     for (uint32_t i = 0; i < world.program->members; i++) {
         qn_touch_in(&side[i], sizeof side[i]);
         if (side[i] != e) {
@@ -42,11 +42,31 @@ static void pass(uint32_t node, uint32_t e)
     }
 }
 
+static void pass_all(struct qn_barrier_member *me, uint32_t from, uint32_t to)
+{
+    for (uint32_t e = from; e <= to; e++) {
+        pass(me, e);
+    }
+}
+
+/* With a follower, member 0 leaves behind its first episode, and the node
+ * behind all members takes the seat. */
 static void run(uint32_t node)
 {
-    for (uint32_t e = 1; e <= world.program->episodes; e++) {
-        pass(node, e);
+    const struct barrier_program *p = world.program;
+    struct qn_barrier_member *me = &world.me[node];
+    const bool leaves = p->follower && node == 0;
+    if (node < p->members) {
+        pass_all(me, 1, leaves ? 1 : p->episodes);
+        qn_barrier_leave(me);
+        return;
     }
+    int err;
+    while ((err = qn_barrier_join(world.memory, 0, me)) == QN_EBUSY) {
+        qn_pause();
+    }
+    QN_ASSERT(err == QN_OK && me->episode == 1);
+    pass_all(me, 2, p->episodes);
 }
 
 static void node_0(void *ctx)
@@ -70,7 +90,8 @@ static void node_2(void *ctx)
 static const char *all_done(void *ctx)
 {
     (void)ctx;
-    for (uint32_t i = 0; i < world.program->members; i++) {
+    const uint32_t nodes = world.program->members + world.program->follower;
+    for (uint32_t i = 0; i < nodes; i++) {
         if (qn_sim_end_of(i) != QN_SIM_DONE) {
             return "a member waits for ever";
         }
@@ -82,13 +103,14 @@ bool barrier_is_clean(const char *form, const struct barrier_program *p,
                       enum qn_explore_memory m, uint32_t deviations,
                       struct qn_explored *out)
 {
-    const struct qn_explore_opts o = {.nodes = p->members,
+    const struct qn_explore_opts o = {.nodes = p->members + p->follower,
                                       .node = {node_0, node_1, node_2},
                                       .setup = setup,
                                       .check = all_done,
                                       .memory = m,
                                       .deviations = deviations,
                                       .steps_max = 2000};
+    QN_ASSERT(p->members + p->follower <= 3);
     world.program = p;
     world.form = form;
     return qn_explore(&o, out) && out->complete;

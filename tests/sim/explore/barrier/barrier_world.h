@@ -15,6 +15,8 @@ struct barrier_program {
     uint32_t members;
     uint32_t episodes;
     bool own_cores;
+    bool follower; /* behind its first episode member 0 leaves, and another node
+                      joins in its place */
 };
 
 /** @return true: no fault within that many deviations. */

@@ -18,6 +18,8 @@ static const struct barrier_program own = {
     .members = 2, .episodes = 3, .own_cores = true};
 static const struct barrier_program own_three = {
     .members = 3, .episodes = 2, .own_cores = true};
+static const struct barrier_program followed = {
+    .members = 2, .episodes = 2, .follower = true};
 
 #ifdef __SANITIZE_ADDRESS__ /* which takes four times as long */
 #define USUAL 2u
@@ -35,7 +37,7 @@ static void explore(const struct barrier_program *p)
              m++) {
             struct qn_explored out;
             const bool clean = barrier_is_clean(
-                form, p, m, p->members > 2 ? most - QN_MIN(2, most) : most,
+                form, p, m, p->members + p->follower > 2 ? most - QN_MIN(2, most) : most,
                 &out);
             cr_expect(clean, "%s, memory %d: %s at %s", form, (int)m, out.fault,
                       out.choices);
@@ -61,6 +63,11 @@ Test(barrier_explore, members_with_cores_of_their_own, .timeout = 300)
 {
     explore(&own);
     explore(&own_three);
+}
+
+Test(barrier_explore, a_seat_that_goes_to_another_node, .timeout = 300)
+{
+    explore(&followed);
 }
 
 static const struct {

@@ -62,6 +62,24 @@ Test(barrier, a_byte_too_few_is_refused)
     }
 }
 
+Test(barrier, a_tree_that_is_none_or_of_others_is_refused)
+{
+    struct qn_shape tree;
+    struct qn_edges e;
+    alignas(QN_CACHELINE) char memory[40 * QN_CACHELINE];
+    qn_edges_init(&e, 3);
+    qn_edges_add(&e, 2, 0);
+    qn_edges_add(&e, 2, 1);
+    cr_assert_eq(qn_shape_from_edges(&tree, &e, 2), QN_OK);
+    struct qn_barrier_opts o = {.form = "tree", .members = 3, .tree = &tree};
+    cr_expect_eq(qn_barrier_format(memory, sizeof memory, &o), QN_OK);
+    o.members = 4;
+    cr_expect_eq(qn_barrier_format(memory, sizeof memory, &o), QN_EINVAL);
+    o.members = 3;
+    tree.parent[2] = 0;
+    cr_expect_eq(qn_barrier_format(memory, sizeof memory, &o), QN_EINVAL);
+}
+
 Test(barrier, of_one_member_is_passed_at_once)
 {
     EACH_FORM(form)

@@ -17,7 +17,7 @@
 #include "core/barrier/barrier_internal.h"
 #include "tests/unit/core/barrier/barrier_of.h"
 
-#define MEMBERS_MOST 16u
+#define MEMBERS_MOST 64u
 
 /* Shared, by processes, too. */
 struct cells {
@@ -113,11 +113,14 @@ static void with_threads(struct world *w)
 static void pass_before(struct qn_barrier_memory *m, const struct world *w)
 {
     const uint32_t value = w->passed * QN_BARRIER_STEP;
+    const uint32_t flags = qn_barrier_flags(w->members);
     qn_store(&m->arrived, value * w->members, QN_SEQ_CST);
     for (uint32_t i = 0; i < w->members; i++) {
-        qn_store(&m->line[i].episode, w->passed, QN_SEQ_CST);
-        for (uint32_t k = 0; k < QN_BARRIER_FLAGS; k++) {
-            qn_store(&m->line[i].flag[k], value, QN_SEQ_CST);
+        qn_store(&m->seat[i].episode, w->passed, QN_SEQ_CST);
+        const struct qn_barrier_member any = {
+            .memory = m, .members = w->members, .flags = flags};
+        for (uint32_t k = 0; k < flags; k++) {
+            qn_store(qn_barrier_flag(&any, i, k), value, QN_SEQ_CST);
         }
     }
 }
@@ -140,6 +143,15 @@ Test(barrier_threads, none_leaves_before_all_have_entered, .timeout = 60)
     with_each_form((struct world){.members = 2, .episodes = 80}, false);
     with_each_form((struct world){.members = 4, .episodes = 40}, false);
     with_each_form((struct world){.members = 16, .episodes = 10}, false);
+}
+
+/* Two episodes: a member that shares its core yields four times and more in
+ * front of each flag. */
+Test(barrier_threads, of_many_neither, .timeout = 60)
+{
+    with_each_form(
+        (struct world){.members = MEMBERS_MOST, .episodes = 2, .slow = true},
+        false);
 }
 
 /* A flag wraps after 2^31 episodes, the counter of two members after 2^30. */
