@@ -255,8 +255,9 @@ static void count(qn_a64 *n, uint64_t more, uint64_t less)
 }
 
 /* A database has one entry more and one less; NULL: none. */
-static void account(struct qn_store *s, uint32_t db,
-                    const struct qn_entry *more, const struct qn_entry *less)
+static inline void account(struct qn_store *s, uint32_t db,
+                           const struct qn_entry *more,
+                           const struct qn_entry *less)
 {
     struct qn_db *d = &s->db[db];
     uint64_t keys = (uint64_t)(more != NULL) - (less != NULL);
