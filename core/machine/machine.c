@@ -12,6 +12,14 @@
 #include "core/base/assert.h"
 #include "core/base/err.h"
 
+const char *qn_bandwidth_name(uint32_t b)
+{
+#define X(id, name) name,
+    static const char *const names[] = {QN_BANDWIDTH_MAP(X)};
+#undef X
+    return names[b];
+}
+
 const char *qn_level_name(uint32_t level)
 {
     static const char *const names[QN_LEVELS] = {"node", "cache", "socket"};
@@ -180,7 +188,12 @@ static bool level_ok(const double *x, uint32_t n, uint32_t i, uint32_t j)
 
 static bool facts_ok(const struct qn_machine_facts *f)
 {
-    return f->clock_ghz >= 0 && f->clock_ghz <= QN_GHZ_MAX &&
+    bool good = true;
+    for (uint32_t b = 0; b < QN_BANDWIDTHS; b++) {
+        good = good && f->bandwidth[b] >= 0 &&
+               f->bandwidth[b] <= QN_BANDWIDTH_MOST;
+    }
+    return good && f->clock_ghz >= 0 && f->clock_ghz <= QN_GHZ_MAX &&
            f->queued_factor >= 0 && f->queued_factor <= 1;
 }
 

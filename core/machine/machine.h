@@ -44,6 +44,24 @@ struct qn_machine_core {
 /** Groupings that trees can be built over. */
 enum qn_level { QN_LEVEL_NODE, QN_LEVEL_CACHE, QN_LEVEL_SOCKET, QN_LEVELS };
 
+/** Bandwidths, X(enumerator, name in files): GB/s but for the last one. What is
+ *  not known is derived from costs (bulk.h). */
+#define QN_BANDWIDTH_MAP(X)                                                    \
+    X(COPY, "copy_gb_s")     /* one core copies from the closest one */        \
+    X(CACHE, "cache_gb_s")   /* a cache gives to others */                     \
+    X(MEMORY, "memory_gb_s") /* a memory node, reads and writes */             \
+    X(LINK, "link_gb_s")     /* a memory node and all others, either way */    \
+    X(HOLDS, "cache_mib")    /* MiB that a cache holds */
+
+enum qn_bandwidth {
+#define X(id, name) QN_BANDWIDTH_##id,
+    QN_BANDWIDTH_MAP(X)
+#undef X
+        QN_BANDWIDTHS
+};
+
+#define QN_BANDWIDTH_MOST 1000.0
+
 /** What is known of a machine besides its costs. Each may be unknown: "", 0 or
  *  NULL. Texts are printable, as the name is. No plan depends on it but through
  *  queued_factor. */
@@ -55,13 +73,14 @@ struct qn_machine_facts {
     double queued_factor; /* cost of a message that was visible before the
                              receiver turned to it, over that of one it waited
                              for; above 0 to 1 */
-    double *round_trip;   /* [n*n] cycles of one message there and back,
-                             symmetric, diagonal 0 */
-    double *level;        /* [n*n] row u, column v, diagonal 0: cycles of a bare
-                             cache line there and back and a batch from u to v,
-                             while the pair was measured (measure.h) */
-    bool *unstable;       /* [n*n] symmetric: the costs of this pair did not
-                             repeat, do not rely on them */
+    double bandwidth[QN_BANDWIDTHS];
+    double *round_trip; /* [n*n] cycles of one message there and back,
+                           symmetric, diagonal 0 */
+    double *level;      /* [n*n] row u, column v, diagonal 0: cycles of a bare
+                           cache line there and back and a batch from u to v,
+                           while the pair was measured (measure.h) */
+    bool *unstable;     /* [n*n] symmetric: the costs of this pair did not
+                           repeat, do not rely on them */
 };
 
 struct qn_machine {
@@ -99,6 +118,9 @@ static inline uint32_t qn_machine_group(const struct qn_machine *m,
            : level == QN_LEVEL_CACHE ? c->cache
                                      : c->socket;
 }
+
+/** Name of a bandwidth in files. */
+const char *qn_bandwidth_name(uint32_t b);
 
 /** Name of a level, "node", "cache" or "socket"; NULL past the last. */
 const char *qn_level_name(uint32_t level);

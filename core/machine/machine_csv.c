@@ -261,6 +261,10 @@ static int read_meta(struct qn_machine *m, const char *file, const char *bytes,
     take_text(m->facts.transport, root, "transport");
     take_number(&m->facts.clock_ghz, QN_GHZ_MAX, root, "ghz");
     take_number(&m->facts.queued_factor, 1, root, "queued_factor");
+    for (uint32_t b = 0; b < QN_BANDWIDTHS; b++) {
+        take_number(&m->facts.bandwidth[b], QN_BANDWIDTH_MOST, root,
+                    qn_bandwidth_name(b));
+    }
     json_decref(root);
     return QN_OK;
 }
@@ -405,6 +409,9 @@ static void write_meta(const struct qn_machine *m, FILE *f)
     write_meta_text("transport", m->facts.transport, f);
     write_meta_number("ghz", m->facts.clock_ghz, f);
     write_meta_number("queued_factor", m->facts.queued_factor, f);
+    for (uint32_t b = 0; b < QN_BANDWIDTHS; b++) {
+        write_meta_number(qn_bandwidth_name(b), m->facts.bandwidth[b], f);
+    }
     (void)fputs("\n}\n", f);
 }
 

@@ -3,6 +3,8 @@
  *
  *     "cpu": "AMD EPYC", "measured": "2026-11-21T21:30:00Z",
  *     "transport": "ump", "clock_ghz": 2.6, "queued_factor": 0.2,
+ *     "copy_gb_s": 8, "cache_gb_s": 30, "memory_gb_s": 40, "link_gb_s": 20,
+ *     "cache_mib": 32,
  *     "round_trip": [[0, 290], [290, 0]], "level": [[0, 400], [420, 0]],
  *     "unstable": [[0, 1]]
  *
@@ -29,7 +31,21 @@ bool qn_json_fact_known(const char *key)
             return true;
         }
     }
+    for (uint32_t b = 0; b < QN_BANDWIDTHS; b++) {
+        if (strcmp(key, qn_bandwidth_name(b)) == 0) {
+            return true;
+        }
+    }
     return false;
+}
+
+static bool any_bandwidth(const struct qn_machine_facts *f)
+{
+    bool any = false;
+    for (uint32_t b = 0; b < QN_BANDWIDTHS; b++) {
+        any = any || f->bandwidth[b] > 0;
+    }
+    return any;
 }
 
 static bool any_unstable(const struct qn_machine *m)
@@ -43,8 +59,8 @@ bool qn_json_has_facts(const struct qn_machine *m)
     const struct qn_machine_facts *f = &m->facts;
     return f->cpu[0] != '\0' || f->measured[0] != '\0' ||
            f->transport[0] != '\0' || f->clock_ghz > 0 ||
-           f->queued_factor > 0 || f->round_trip != NULL || f->level != NULL ||
-           any_unstable(m);
+           f->queued_factor > 0 || any_bandwidth(f) || f->round_trip != NULL ||
+           f->level != NULL || any_unstable(m);
 }
 
 static int read_text(const struct qn_json_document *d, json_t *root,
@@ -166,6 +182,10 @@ int qn_json_read_facts(const struct qn_json_document *d, json_t *root,
               : read_number(d, root, "clock_ghz", QN_GHZ_MAX, &f->clock_ghz);
     err =
         err ? err : read_number(d, root, "queued_factor", 1, &f->queued_factor);
+    for (uint32_t b = 0; err == QN_OK && b < QN_BANDWIDTHS; b++) {
+        err = read_number(d, root, qn_bandwidth_name(b), QN_BANDWIDTH_MOST,
+                          &f->bandwidth[b]);
+    }
     err = err ? err : read_matrix(d, root, "round_trip", m, &f->round_trip);
     err = err ? err : check_symmetric(d, "round_trip", m, f->round_trip);
     err = err ? err : read_matrix(d, root, "level", m, &f->level);
@@ -212,6 +232,9 @@ void qn_json_write_facts(const struct qn_machine *m, FILE *f)
     write_text("transport", m->facts.transport, f);
     write_number("clock_ghz", m->facts.clock_ghz, f);
     write_number("queued_factor", m->facts.queued_factor, f);
+    for (uint32_t b = 0; b < QN_BANDWIDTHS; b++) {
+        write_number(qn_bandwidth_name(b), m->facts.bandwidth[b], f);
+    }
     if (m->facts.round_trip != NULL) {
         (void)fputs(",\n", f);
         qn_json_write_matrix(m, "round_trip", m->facts.round_trip, f);

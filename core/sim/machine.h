@@ -91,6 +91,9 @@ struct qn_sim_scheduler {
      *  costs nothing. */
     void (*work)(uint64_t ns);
     void (*mark)(enum qn_mark mark);
+    /** Many bytes are copied, or touched if they do not move. @return false:
+     *  by lines, as copies and touches are. NULL: always. */
+    bool (*bulk)(void *to, const void *from, size_t n, bool moves);
     /** A step of an operation on a queue of words. NULL: no such hardware. */
     bool (*queue)(const struct qn_queue_op *op);
     /** It will look until then and not longer, ns; NULL: of no interest. */

@@ -12,6 +12,7 @@
 #include "core/base/err.h"
 #include "loadgen/base/options.h"
 #include "loadgen/base/output_path.h"
+#include "loadgen/simulate/large/large_command.h"
 #include "loadgen/simulate/locks/auto_command.h"
 #include "loadgen/topo/model/cores.h"
 #include "transports/registry.h"
@@ -375,8 +376,8 @@ static int run(struct qn_simulate *s)
 }
 
 #define OPERATIONS                                                             \
-    "broadcast, ack, reduce, allreduce, barrier, 2pc, channel, commit, auto "  \
-    "or replay"
+    "broadcast, ack, reduce, allreduce, barrier, 2pc, channel, commit, auto, " \
+    "large or replay"
 
 static int find_operation(const char *name)
 {
@@ -433,6 +434,9 @@ int qn_simulate_command(int argc, char **argv)
     }
     if (argc > 1 && strcmp(argv[1], "commit") == 0) {
         return qn_commit_command(argc - 1, argv + 1);
+    }
+    if (argc > 1 && strcmp(argv[1], "large") == 0) {
+        return qn_large_sim_command(argc - 1, argv + 1);
     }
     if (argc > 1 && strcmp(argv[1], "auto") == 0) {
         return qn_auto_command(argc - 1, argv + 1);

@@ -11,6 +11,7 @@
 #include "loadgen/base/options.h"
 #include "loadgen/base/output_path.h"
 #include "loadgen/simulate/command.h"
+#include "loadgen/simulate/large/numacol_replay.h"
 #include "loadgen/simulate/locks/locks_check.h"
 #include "loadgen/simulate/locks/locks_replay.h"
 #include "loadgen/simulate/replay.h"
@@ -157,6 +158,28 @@ static int replay_locks(const struct qn_replay_opts *o, uint32_t *missed)
     return status != 0 ? status : some_rows(s.rows, o->only);
 }
 
+/* ---- N1 ---- */
+
+static void numacol_row(void *ctx, const struct qn_numacol_row *r)
+{
+    const struct rows *s = ctx;
+    struct qn_replay_row row = {.id = "N1",
+                                .published = r->published,
+                                .why = r->why,
+                                .limit = r->limit,
+                                .most = r->most,
+                                .got = r->got};
+    memcpy(row.what, r->what, sizeof row.what);
+    *s->missed += !qn_replay_row_print(&row, s->o->to);
+}
+
+static int replay_numacol(const struct qn_replay_opts *o, uint32_t *missed)
+{
+    struct rows s = {o, missed};
+    const struct qn_parse_error none = {{0}};
+    return failure(qn_numacol_replay(false, numacol_row, &s), &none);
+}
+
 /* ---- S1 to S3 ---- */
 
 static int replay_smelt(const struct qn_replay_opts *o, uint32_t *missed)
@@ -188,6 +211,8 @@ static const struct group {
     {"locks",
      "locks and delegation on a TILE-Gx, a Xeon and an Opteron, as measured",
      replay_locks, false, true},
+    {"numacol", "large collectives on a Superdome of 16 x 8 cores, as measured",
+     replay_numacol, false, false},
     {"scc",
      "broadcasts over message buffers of a simulated SCC, as on the hardware",
      replay_scc, true, false},
@@ -327,8 +352,8 @@ int qn_replay_command(int argc, char **argv)
     }
     if (g == NULL) {
         fprintf(stderr, "quoin sim replay: name a group: S1, S2, S3, smelt, "
-                        "rings, locks or "
-                        "scc\n");
+                        "rings, locks, "
+                        "numacol or scc\n");
         return 2;
     }
     const struct qn_options options = {"quoin sim replay", g->title, table,

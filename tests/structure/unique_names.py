@@ -21,6 +21,7 @@ TAGS = {"struct", "union", "enum"}  # one name space in C
 REPLACED = {
     "main": "one per program",
     "core/base/atomic_sim.h": "what atomic.h is in the explorer",
+    "core/sim/bulk_copy.c": "there it stands for core/coll/large/bulk_copy.c",
     "core/sim/clock.c": "there it stands for core/base/clock.c",
     "core/sim/park.c": "there it stands for core/wait/park.c",
 }

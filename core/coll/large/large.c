@@ -20,6 +20,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/base/mark.h"
+#include "core/coll/large/bulk_copy.h"
 #include "core/wait/park.h"
 
 #define ENDED         1u
@@ -188,8 +189,7 @@ static void copy(struct qn_large *l, char *to, const char *from, uint64_t bytes)
         fill_neutral(l->call->op, to, bytes);
     } else if (to != from) {
         /* Published by the next raise_word, found by the last wait_for. */
-        qn_copy_in(to, from, bytes);
-        qn_touch_out(to, bytes);
+        qn_bulk_copy(to, from, bytes);
     }
 }
 
@@ -203,9 +203,8 @@ static void combine(struct qn_large *l, const struct qn_large_step *s, char *to,
         const uint64_t bytes = QN_MIN(most, s->bytes - at);
         copy(l, to + at, left == NULL ? NULL : left + at, bytes);
         if (from != NULL) {
-            qn_touch_in(from + at, bytes);
+            qn_bulk_touch(to + at, from + at, bytes);
             op->combine(to + at, from + at, (uint32_t)(bytes / op->bytes));
-            qn_touch_out(to + at, bytes);
         }
     }
 }

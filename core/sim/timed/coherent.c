@@ -496,6 +496,9 @@ static void begin(struct qn_prices *p)
 {
     struct qn_coherent *c = (struct qn_coherent *)(void *)p;
     qn_store_buffer_clear(&c->buffer, p->nodes);
+    if (c->bulk != NULL) {
+        qn_bulk_reset(c->bulk);
+    }
     memset(c->link_free, 0,
            (size_t)c->sockets * c->sockets * sizeof *c->link_free);
     for (uint32_t u = 0; u < c->units; u++) {
@@ -512,6 +515,7 @@ void qn_coherent_destroy(struct qn_prices *p)
     free(c->unit);
     free(c->link_free);
     qn_store_buffer_fini(&c->buffer);
+    qn_bulk_destroy(c->bulk);
     free(c->send);
     free(c->receive);
     free(c);
@@ -547,6 +551,13 @@ static bool overtakes(const struct qn_prices *p, const void *line,
            c->unit_of[l->writer] == c->unit_of[node];
 }
 
+static qn_ps_t bulk(struct qn_prices *p, const struct qn_bulk_request *copy,
+                    qn_ps_t now)
+{
+    struct qn_coherent *c = (struct qn_coherent *)(void *)p;
+    return qn_bulk_piece(c->bulk, copy, now);
+}
+
 void qn_coherent_functions(struct qn_coherent *c)
 {
     bool buffers = c->buffer.entries > 0;
@@ -562,6 +573,7 @@ void qn_coherent_functions(struct qn_coherent *c)
     p->overtakes = overtakes;
     p->drained = buffers ? drained : NULL;
     p->fence_end = fence_end;
+    p->bulk = c->bulk != NULL ? bulk : NULL;
     p->destroy = qn_coherent_destroy;
     p->line_bytes = sizeof(struct line) + 2 * c->words * sizeof(uint64_t);
 }

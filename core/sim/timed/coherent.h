@@ -58,6 +58,7 @@ struct qn_coherent_opts {
     double wake_ns;       /* 0: 2000 */
     double syscall_ns;    /* of parking and ringing; 0: 200 */
     double mark_cycles[QN_MARKS]; /* of library calls; 0: nothing */
+    bool bulk; /* bulk copies are priced by bandwidths; else by lines */
     bool bare; /* hit, read-modify-write, fence and clock cost 1 ps each: only
                   transfers count */
 };

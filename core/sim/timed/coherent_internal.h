@@ -37,8 +37,9 @@ struct qn_coherent {
     double shared_store; /* 0: off */
     qn_ps_t shared_store_least;
     struct qn_store_buffer buffer;
-    qn_ps_t *send;    /* [n*n] row: the sender */
-    qn_ps_t *receive; /* [n*n] likewise */
+    struct qn_bulk *bulk; /* NULL: by lines */
+    qn_ps_t *send;        /* [n*n] row: the sender */
+    qn_ps_t *receive;     /* [n*n] likewise */
 };
 
 /** What coherent.c does; `c` is filled otherwise. */

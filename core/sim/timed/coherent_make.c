@@ -159,7 +159,8 @@ int qn_coherent_create(struct qn_prices **out, const struct qn_machine *m,
     c->receive = calloc(pairs, sizeof *c->receive);
     if (c->send == NULL || c->receive == NULL ||
         make_places(c, m, core, o->hyper_threads) != QN_OK ||
-        qn_store_buffer_init(&c->buffer, nodes, o->store_buffer) != QN_OK) {
+        qn_store_buffer_init(&c->buffer, nodes, o->store_buffer) != QN_OK ||
+        (o->bulk && qn_bulk_create(&c->bulk, m, core, nodes) != QN_OK)) {
         qn_coherent_destroy(&c->prices);
         return QN_ENOMEM;
     }

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "core/base/mark.h"
+#include "core/machine/bulk.h"
 #include "core/sim/machine.h"
 
 typedef uint64_t qn_ps_t; /* picoseconds of virtual time */
@@ -144,6 +145,10 @@ struct qn_prices {
      *  at `visible`. NULL: there are none. */
     struct qn_price (*device)(struct qn_prices *p,
                               const struct qn_device_access *a);
+    /** A piece of a bulk copy that begins at `now`: when it ends. NULL: copies
+     *  are priced by lines. */
+    qn_ps_t (*bulk)(struct qn_prices *p, const struct qn_bulk_request *c,
+                    qn_ps_t now);
     void (*destroy)(struct qn_prices *p);
 };
 

@@ -78,6 +78,7 @@ static const struct qn_sim_scheduler scheduler = {
     .now = now,
     .work = work,
     .mark = mark,
+    .bulk = qn_timed_bulk,
     .queue = qn_timed_queue,
     .looks_until = looks_until,
     .may_park = may_park,

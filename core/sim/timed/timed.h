@@ -70,10 +70,14 @@ struct qn_timed_opts {
     void (*main)(void *ctx, uint32_t node);
     void *ctx;
     uint64_t seed;
-    double jitter;      /* each price is drawn from 1 to 1 + jitter times
-                           itself; 0: exact */
-    bool looks_on;      /* nodes that wait look on, and neither yield nor park
-                           (core/wait/backoff.h) */
+    double jitter; /* each price is drawn from 1 to 1 + jitter times
+                      itself; 0: exact */
+    bool looks_on; /* nodes that wait look on, and neither yield nor park
+                      (core/wait/backoff.h) */
+    /** The node with whose memory an address lies, of bulk copies; NULL: with
+     *  that of the node that copies. */
+    uint32_t (*owner)(void *ctx, const void *at);
+    bool unmoved;       /* bulk copies are priced, but move no byte */
     uint64_t until_ns;  /* the run is cut off then; 0: one hour */
     size_t lines_bytes; /* of the table of lines, at most: a run that touches
                            more ends with a fault; 0: QN_TIMED_LINES_BYTES */
@@ -100,6 +104,7 @@ struct qn_timed_node {
     qn_ps_t library; /* marks, clock, system calls */
     qn_ps_t worked;
     qn_ps_t device;  /* of operations of devices, without waiting */
+    qn_ps_t copied;  /* by bulk copies */
     qn_ps_t blocked; /* until a device had what it asked for */
     qn_ps_t paused, parked, stopped;
     bool spun; /* it looked 1000 times without a pause: treated as pausing */

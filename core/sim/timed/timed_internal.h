@@ -148,6 +148,10 @@ void qn_timed_woken(uint32_t node);
 
 bool qn_timed_queue(const struct qn_queue_op *op);
 
+/* ---- bulk.c ---- */
+
+bool qn_timed_bulk(void *to, const void *from, size_t n, bool moves);
+
 /* ---- access.c ---- */
 
 void qn_timed_point(const struct qn_sim_access *x);

@@ -50,6 +50,13 @@ class Results(unittest.TestCase):
                 self.assertLess(t["latency_ratio"], 1.25, t)
             self.assertEqual("ring:k=2" in names, operation == "ack")
 
+    def test_large_collectives_take_as_long_as_their_bytes(self):
+        r = sim("large", "--machine", machine("syn_8x4x1"),
+                "--variant", "broadcast/pull/flat", "--size", "64ki,1mi")
+        rows = [line.split() for line in r.stdout.splitlines()[2:]]
+        self.assertEqual([row[1] for row in rows], ["65536", "1048576"], r)
+        self.assertGreater(float(rows[1][2]), 8 * float(rows[0][2]))
+
     def test_rings_run_as_predicted_and_are_drawn(self):
         with tempfile.TemporaryDirectory() as folder:
             plot = folder + "/ring.svg"

@@ -27,6 +27,9 @@ static struct qn_machine *known(void)
     m->facts.unstable[5] = m->facts.unstable[7] = true;
     m->facts.clock_ghz = 2.596;
     m->facts.queued_factor = 0.19;
+    for (uint32_t b = 0; b < QN_BANDWIDTHS; b++) {
+        m->facts.bandwidth[b] = 7.25 + b;
+    }
     strcpy(m->facts.cpu, "AMD \"EPYC\"");
     strcpy(m->facts.measured, "2026-11-21T21:30:00Z");
     strcpy(m->facts.transport, "ump");
@@ -51,6 +54,9 @@ static void expect_equal(const struct qn_machine *a, const struct qn_machine *b)
     cr_expect_str_eq(b->facts.transport, a->facts.transport);
     cr_expect_eq(b->facts.clock_ghz, a->facts.clock_ghz);
     cr_expect_eq(b->facts.queued_factor, a->facts.queued_factor);
+    for (uint32_t i = 0; i < QN_BANDWIDTHS; i++) {
+        cr_expect_eq(b->facts.bandwidth[i], a->facts.bandwidth[i]);
+    }
     size_t bytes = 9 * sizeof(double);
     cr_assert_not_null(b->facts.round_trip);
     cr_assert_not_null(b->facts.level);
@@ -235,6 +241,8 @@ static const struct {
     const char *fact, *parse_error;
 } wrong[] = {
     {"\"cpu\": 7", "m:2: cpu: write a string"},
+    {"\"link_gb_s\": 0", "m:2: link_gb_s: write a number above 0"},
+    {"\"cache_mib\": 1001", "m:2: cache_mib: write a number above 0"},
     {"\"queued_factor\": 0", "m:2: queued_factor: write a number"},
     {"\"queued_factor\": 1.01", "m:2: queued_factor: write a number"},
     {"\"queued_factor\": \"x\"", "m:2: queued_factor: write a number"},

@@ -1,0 +1,218 @@
+/*
+ * `quoin sim large`: variants of large collectives on a described machine. The
+ * members are the first cores of the file, in its order, or all of them.
+ */
+#include "loadgen/simulate/large/large_command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/bits.h"
+#include "core/base/err.h"
+#include "loadgen/base/options.h"
+#include "loadgen/simulate/large/large_run.h"
+
+#define SIZES_MAX 16u
+
+struct command {
+    /* options */
+    const char *machine, *operation, *sizes, *variant;
+    uint64_t members, root, seed;
+    double slow, jitter;
+    bool isolated;
+    /* state */
+    struct qn_machine *m; /* of the members */
+    uint64_t size[SIZES_MAX];
+    uint32_t size_count;
+};
+
+#define AT(member) offsetof(struct command, member)
+
+static const struct qn_option table[] = {
+    QN_OPTION("machine", "PATH", qn_option_string, AT(machine),
+              "machine: a file or folder as in quoin tree (required)"),
+    QN_OPTION("operation", "NAME", qn_option_string, AT(operation),
+              "broadcast, reduce, scatter or gather (all of them)"),
+    QN_OPTION("variant", "NAME", qn_option_string, AT(variant),
+              "one variant, auto (what suits), or all (all)"),
+    QN_OPTION("size", "BYTES,...", qn_option_string, AT(sizes),
+              "sizes (64ki,1mi,16mi), multiples of 8: of a broadcast, of a "
+              "reduced vector, of each member's part"),
+    QN_OPTION_COUNT("members", "N", AT(members),
+                    "members, on the first cores (all cores)", 2, QN_CORES_MAX),
+    QN_OPTION_COUNT("root", "N", AT(root), "the member at the root (0)", 0,
+                    QN_CORES_MAX),
+    QN_OPTION("isolated", NULL, qn_option_flag, AT(isolated),
+              "members do not write each other's memory: no push"),
+    QN_OPTION("slow", "FACTOR", qn_option_double, AT(slow),
+              "transfers of the last member take so many times as long (1)"),
+    QN_OPTION_COUNT("seed", "N", AT(seed), "of jitter and of ties (1)", 0,
+                    UINT32_MAX),
+    QN_OPTION("jitter", "PART", qn_option_double, AT(jitter),
+              "each price is up to this part more, 0 to 1 (0)"),
+};
+
+static int fail(const char *line)
+{
+    fprintf(stderr, "quoin sim large: %s\n", line);
+    return 2;
+}
+
+/* ---- options ---- */
+
+static int take_sizes(struct command *c)
+{
+    const char *at = c->sizes;
+    while (*at != '\0') {
+        char one[32];
+        const size_t len = strcspn(at, ",");
+        snprintf(one, sizeof one, "%.*s", (int)QN_MIN(len, sizeof one - 1), at);
+        uint64_t *to = &c->size[c->size_count];
+        if (c->size_count == SIZES_MAX || qn_parse_count(one, to) != QN_OK ||
+            *to < 8 || *to % 8 != 0 || *to > QN_LARGE_RUN_MOST) {
+            return fail("--size takes up to 16 multiples of 8, at most 64mi: "
+                        "64ki,1mi");
+        }
+        c->size_count++;
+        at += len + (at[len] == ',');
+    }
+    return c->size_count > 0 ? 0 : fail("--size names none");
+}
+
+static int take_machine(struct command *c)
+{
+    static uint32_t index[QN_CORES_MAX];
+    struct qn_parse_error e = {{0}};
+    struct qn_machine *all = NULL;
+    int rc = qn_machine_load(&all, c->machine, &e);
+    if (rc != QN_OK) {
+        return fail(e.text[0] != '\0' ? e.text : qn_strerror(rc));
+    }
+    const uint32_t n = c->members == 0 ? all->n : (uint32_t)c->members;
+    for (uint32_t i = 0; i < n; i++) {
+        index[i] = i;
+    }
+    const bool fits = n <= all->n && n >= 2 && c->root < n;
+    rc = fits ? qn_machine_restrict(&c->m, all, index, n) : QN_EINVAL;
+    const bool priced = qn_machine_has_costs(all);
+    qn_machine_destroy(all);
+    if (!fits) {
+        return fail("--members, --root: the machine has fewer cores");
+    }
+    return rc != QN_OK ? fail(qn_strerror(rc))
+           : priced    ? 0
+                       : fail("the machine has no costs; measure it with quoin "
+                                 "machine --measure");
+}
+
+static bool is_asked(const struct command *c, const struct qn_large_variant *v)
+{
+    const char *op = qn_large_operation_name(v->operation);
+    const bool named = strcmp(c->variant, "all") == 0 ||
+                       strcmp(c->variant, "auto") == 0 ||
+                       strcmp(c->variant, v->name) == 0;
+    return named && (c->operation == NULL || strcmp(c->operation, op) == 0) &&
+           (!c->isolated || v->direction == QN_LARGE_PULL);
+}
+
+static int check(struct command *c)
+{
+    uint32_t asked = 0;
+    const struct qn_large_variant *v;
+    for (uint32_t i = 0; (v = qn_large_variant_at(i)) != NULL; i++) {
+        asked += is_asked(c, v);
+    }
+    if (asked == 0) {
+        return fail("no variant is left of --operation, --variant and "
+                    "--isolated; docs/collectives.md has their names");
+    }
+    if (c->jitter > 1 || (c->slow > 0 && c->slow < 1)) {
+        return fail("--jitter takes 0 to 1, --slow at least 1");
+    }
+    const int status = take_sizes(c);
+    return status == 0 ? take_machine(c) : status;
+}
+
+/* ---- rows ---- */
+
+static int run_row(const struct command *c, const struct qn_large_variant *v,
+                   uint64_t bytes)
+{
+    struct qn_large_run_result r;
+    const struct qn_large_run_opts o = {.m = c->m,
+                                        .variant = v,
+                                        .bytes = bytes,
+                                        .root = (uint32_t)c->root,
+                                        .slow = c->slow,
+                                        .seed = c->seed,
+                                        .jitter = c->jitter};
+    const int rc = qn_large_run_timed(&r, &o);
+    if (rc != QN_OK || r.wrong) {
+        fprintf(stderr, "quoin sim large: %s: %s\n", v->name,
+                rc != QN_OK ? qn_strerror(rc) : "a result is wrong");
+        return 1;
+    }
+    const double each = (double)bytes / r.ns * 1e3;
+    printf("%-36s %10llu %12.0f %9.0f %9.0f\n", v->name,
+           (unsigned long long)bytes, r.ns, each, each * (c->m->n - 1));
+    fflush(stdout);
+    return 0;
+}
+
+static uint32_t regions(const struct command *c)
+{
+    static struct qn_large_place place[QN_CORES_MAX];
+    qn_large_run_places(c->m, place);
+    return qn_large_tree_regions(place, c->m->n);
+}
+
+/* `auto` of each operation, or what was asked for. */
+static bool runs(const struct command *c, const struct qn_large_variant *v)
+{
+    return is_asked(c, v) && (strcmp(c->variant, "auto") != 0 ||
+                              v == qn_large_variant_choose(
+                                       v->operation, regions(c), !c->isolated));
+}
+
+static int run(const struct command *c)
+{
+    int status = 0;
+    const struct qn_large_variant *v;
+    printf("%u members, in virtual time\n%-36s %10s %12s %9s %9s\n", c->m->n,
+           "variant", "bytes", "ns", "MB/s each", "MB/s all");
+    for (uint32_t s = 0; s < c->size_count; s++) {
+        for (uint32_t i = 0; (v = qn_large_variant_at(i)) != NULL; i++) {
+            if (runs(c, v)) {
+                status = run_row(c, v, c->size[s]);
+            }
+            if (status != 0) {
+                return status;
+            }
+        }
+    }
+    return 0;
+}
+
+int qn_large_sim_command(int argc, char **argv)
+{
+    struct command c = {.sizes = "64ki,1mi,16mi", .variant = "all", .seed = 1};
+    const struct qn_options o = {
+        "quoin sim large",
+        "Run large collectives on a described machine, in virtual time: how "
+        "fast is each\nvariant there? docs/simulator.md says how far to trust "
+        "the figures.",
+        table, QN_ARRAY_COUNT(table), &c};
+    int status;
+    if (!qn_options_parse(&o, argc, argv, &status)) {
+        return status;
+    }
+    if (c.machine == NULL) {
+        return fail("--machine is required; for example --machine "
+                    "machines/uv2000_24x8");
+    }
+    status = check(&c);
+    status = status == 0 ? run(&c) : status;
+    qn_machine_destroy(c.m);
+    return status;
+}
