@@ -55,6 +55,7 @@ static void end(struct qn_group *g)
     }
     if (g->turning) {
         g->jumped = true;
+        g->open = false;
         if (g->member != NULL) {
             qn_member_mark_end(g->member);
             qn_group_ends_tell(g);

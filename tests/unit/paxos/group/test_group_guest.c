@@ -46,6 +46,7 @@ struct host {
     uint64_t applied;
     int lines;
     void (*inside)(struct host *); /* of apply */
+    void (*when_told)(struct host *);
     int told, err;
 };
 
@@ -96,6 +97,9 @@ static void on_done(void *ctx, int err, uint64_t result)
     (void)result;
     h->told++;
     h->err = err;
+    if (h->when_told != NULL) {
+        h->when_told(h);
+    }
 }
 
 static void count_line(void *ctx, enum qn_log_level level, const char *line)
@@ -419,7 +423,7 @@ CASE(a_limit_is_kept)
 
 /* ---- the thread ---------------------------------------------------------- */
 
-enum how { RETURNS, EXITS, IS_CANCELLED, JUMPS, HOWS };
+enum how { RETURNS, EXITS, IS_CANCELLED, JUMPS, JUMPS_WHEN_TOLD, HOWS };
 
 static struct host in_thread;
 
@@ -447,6 +451,7 @@ static void *be_member(void *arg)
     h->inside = how == IS_CANCELLED ? cancel_inside
                 : how == JUMPS      ? jump_out
                                     : NULL;
+    h->when_told = how == JUMPS_WHEN_TOLD ? jump_out : NULL;
     host_propose(h);
     pthread_testcancel();
     if (how == EXITS) {
@@ -490,7 +495,7 @@ static void thread_ends(enum how how)
         qn_group_propose(in_thread.group, "x", 1, LONG, on_done, &in_thread),
         QN_EABORTED);
     qn_group_leave(in_thread.group);
-    if (how != JUMPS) {
+    if (how < JUMPS) {
         cr_expect_eq(in_thread.told, 1);
         cr_expect_eq(in_thread.err, QN_OK);
         cr_expect_leq(open_descriptors(), before + 2, "those of the world");
@@ -509,6 +514,12 @@ CASE(a_thread_that_ends_without_leaving_has_ended_as_a_member)
 CASE(a_thread_that_ends_in_a_callback_has_ended_as_a_member)
 {
     thread_ends(JUMPS);
+}
+
+/* Where it might have proposed. */
+CASE(a_thread_that_ends_when_it_is_told_has_ended_as_a_member)
+{
+    thread_ends(JUMPS_WHEN_TOLD);
 }
 
 CASE(a_thread_that_ends_has_ended_also_by_the_list)
