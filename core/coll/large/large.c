@@ -21,6 +21,7 @@
 #include "core/base/err.h"
 #include "core/base/mark.h"
 #include "core/coll/large/bulk_copy.h"
+#include "core/coll/large/large_predict.h"
 #include "core/wait/park.h"
 
 #define ENDED         1u
@@ -469,7 +470,9 @@ int qn_large_run(struct qn_large *l, const struct qn_large_call *c)
 {
     const struct qn_large_variant *v = c->variant;
     if (v == NULL && c->operation < QN_LARGE_OPERATIONS) {
-        v = qn_large_variant_choose(c->operation, l->regions, l->o.push);
+        v = l->o.choices != NULL
+                ? qn_large_choices_of(l->o.choices, c->operation, c->bytes)
+                : qn_large_variant_choose(c->operation, l->regions, l->o.push);
     }
     int rc = v == NULL ? QN_EINVAL : check(l, c, v);
     rc = rc == QN_OK ? finish_last(l) : rc;

@@ -68,11 +68,15 @@ struct qn_large_opts {
                                     arena. NULL: malloc, in one address space */
     uint64_t threshold;          /* of the ring, bytes; 0: QN_LARGE_CHUNK */
     bool push;                   /* members may write each other's memory */
+    const struct qn_large_choices *choices; /* kept, the same at all: variants
+                                               by size (large_predict.h); NULL:
+                                               by operation and regions */
     struct qn_backoff_opts backoff;
 };
 
 struct qn_large_call {
-    const struct qn_large_variant *variant; /* NULL: one that suits */
+    const struct qn_large_variant *variant; /* NULL: one that suits; of
+                                               `choices`, if they are given */
     enum qn_large_operation operation;      /* as that of the variant */
     uint32_t root;
     uint64_t bytes; /* broadcast, reduce: of the vector, with as many elements

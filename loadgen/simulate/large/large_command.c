@@ -10,6 +10,7 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/coll/large/large_predict.h"
 #include "loadgen/base/options.h"
 #include "loadgen/simulate/large/large_run.h"
 
@@ -25,6 +26,7 @@ struct command {
     struct qn_machine *m; /* of the members */
     uint64_t size[SIZES_MAX];
     uint32_t size_count;
+    struct qn_large_place place[QN_CORES_MAX];
 };
 
 #define AT(member) offsetof(struct command, member)
@@ -35,7 +37,8 @@ static const struct qn_option table[] = {
     QN_OPTION("operation", "NAME", qn_option_string, AT(operation),
               "broadcast, reduce, scatter or gather (all of them)"),
     QN_OPTION("variant", "NAME", qn_option_string, AT(variant),
-              "one variant, auto (what suits), or all (all)"),
+              "one variant, auto (the one that is predicted to take least), or "
+              "all (all)"),
     QN_OPTION("size", "BYTES,...", qn_option_string, AT(sizes),
               "sizes (64ki,1mi,16mi), multiples of 8: of a broadcast, of a "
               "reduced vector, of each member's part"),
@@ -130,11 +133,24 @@ static int check(struct command *c)
     if (c->jitter > 1 || (c->slow > 0 && c->slow < 1)) {
         return fail("--jitter takes 0 to 1, --slow at least 1");
     }
-    const int status = take_sizes(c);
-    return status == 0 ? take_machine(c) : status;
+    int status = take_sizes(c);
+    status = status == 0 ? take_machine(c) : status;
+    if (status == 0) {
+        qn_large_run_places(c->m, c->place);
+    }
+    return status;
 }
 
 /* ---- rows ---- */
+
+/* 0: there is no memory for it. */
+static double predicted(const struct command *c,
+                        const struct qn_large_variant *v, uint64_t bytes)
+{
+    double ns = 0;
+    (void)qn_large_predict(c->m, c->place, v, (uint32_t)c->root, bytes, &ns);
+    return ns;
+}
 
 static int run_row(const struct command *c, const struct qn_large_variant *v,
                    uint64_t bytes)
@@ -154,36 +170,34 @@ static int run_row(const struct command *c, const struct qn_large_variant *v,
         return 1;
     }
     const double each = (double)bytes / r.ns * 1e3;
-    printf("%-36s %10llu %12.0f %9.0f %9.0f\n", v->name,
-           (unsigned long long)bytes, r.ns, each, each * (c->m->n - 1));
+    printf("%-36s %10llu %12.0f %9.0f %9.0f %12.0f\n", v->name,
+           (unsigned long long)bytes, r.ns, each, each * (c->m->n - 1),
+           predicted(c, v, bytes));
     fflush(stdout);
     return 0;
 }
 
-static uint32_t regions(const struct command *c)
+/* Whether it is the one that is predicted to take least. */
+static bool is_chosen(const struct command *c, const struct qn_large_variant *v,
+                      uint64_t bytes)
 {
-    static struct qn_large_place place[QN_CORES_MAX];
-    qn_large_run_places(c->m, place);
-    return qn_large_tree_regions(place, c->m->n);
-}
-
-/* `auto` of each operation, or what was asked for. */
-static bool runs(const struct command *c, const struct qn_large_variant *v)
-{
-    return is_asked(c, v) && (strcmp(c->variant, "auto") != 0 ||
-                              v == qn_large_variant_choose(
-                                       v->operation, regions(c), !c->isolated));
+    const struct qn_large_variant *best;
+    return qn_large_predict_best(c->m, c->place, v->operation, bytes,
+                                 !c->isolated, &best) == QN_OK &&
+           v == best;
 }
 
 static int run(const struct command *c)
 {
+    const bool automatic = strcmp(c->variant, "auto") == 0;
     int status = 0;
     const struct qn_large_variant *v;
-    printf("%u members, in virtual time\n%-36s %10s %12s %9s %9s\n", c->m->n,
-           "variant", "bytes", "ns", "MB/s each", "MB/s all");
+    printf("%u members, in virtual time\n%-36s %10s %12s %9s %9s %12s\n",
+           c->m->n, "variant", "bytes", "ns", "MB/s each", "MB/s all",
+           "predicted ns");
     for (uint32_t s = 0; s < c->size_count; s++) {
         for (uint32_t i = 0; (v = qn_large_variant_at(i)) != NULL; i++) {
-            if (runs(c, v)) {
+            if (is_asked(c, v) && (!automatic || is_chosen(c, v, c->size[s]))) {
                 status = run_row(c, v, c->size[s]);
             }
             if (status != 0) {
