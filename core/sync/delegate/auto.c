@@ -22,8 +22,11 @@
  *
  * Each client keeps what it has seen as executor for itself, until it has a
  * window (auto_rule.h): a line that all write at each operation would cost what
- * a lock costs. The rule's state is touched only by the executor of the backend
- * in use, as the data.
+ * a lock costs. It tells its window behind a call, when it has handed over, so
+ * that the others do not wait for it. The one whose window brings the sum of
+ * all beyond a multiple of QN_AUTO_LOOK lets the rule look when it is executor
+ * next; one that sees as much in one call does both at once. The rule's state
+ * is touched only by the executor of the backend in use, as the data.
  */
 #include <assert.h>
 
@@ -39,6 +42,12 @@
 /* What all parts share. */
 struct shared {
     struct qn_auto chooser;
+    /* Windows that the rule has not looked at; clients add to it. */
+    struct {
+        alignas(QN_CACHELINE) qn_a64 operations;
+        qn_a64 batches;
+        qn_a64 failed;
+    } told;
     /* Plain, in the exclusion of the backend in use. */
     alignas(QN_CACHELINE) struct qn_auto_state rule;
     uint32_t served; /* since the last change; with change_every */
@@ -135,7 +144,7 @@ static int join(const struct qn_backend *b, struct qn_backend_client *c,
             leave_first(b, c, i);
             return r;
         }
-        c[1 + i].word = UINT64_MAX; /* no batch yet */
+        c[1 + i].word = c[1 + i].tells = UINT64_MAX; /* no batch yet */
     }
     /* relaxed: where to ask first; an executor there knows better. */
     c->part = named(qn_load(&a->word, QN_RELAXED));
@@ -145,6 +154,72 @@ static int join(const struct qn_backend *b, struct qn_backend_client *c,
 static void leave(const struct qn_backend *b, struct qn_backend_client *c)
 {
     leave_first(b, c, parts_of(&b->o));
+}
+
+static void stats(const struct qn_backend *b, const struct qn_backend_client *c,
+                  struct qn_delegate_stats *out)
+{
+    for (uint32_t i = 1; i <= parts_of(&b->o); i++) {
+        qn_backend_stats(b + i, c + i, out);
+    }
+}
+
+/* ---- what clients see ---- */
+
+static uint64_t seen_by(const struct qn_backend_client *c)
+{
+    return c->stats.served + c->lock.stats.cas_failed;
+}
+
+static void begin_window(const struct qn_backend *b,
+                         struct qn_backend_client *c, uint32_t length)
+{
+    c->from = (struct qn_auto_window){.operations = c->stats.served,
+                                      .batches = c->stats.batches,
+                                      .failed = c->lock.stats.cas_failed};
+    const bool in_turn = b->o.change_every != 0; /* looks at each batch */
+    c->tells = in_turn ? UINT64_MAX : seen_by(c) + length;
+    c->looks = in_turn ? 0 : seen_by(c) + QN_MAX(length, QN_AUTO_LOOK);
+}
+
+static struct qn_auto_window window_of(const struct qn_backend_client *c)
+{
+    return (struct qn_auto_window){
+        .operations = c->stats.served - c->from.operations,
+        .batches = c->stats.batches - c->from.batches,
+        .failed = c->lock.stats.cas_failed - c->from.failed};
+}
+
+/* relaxed, as all of `told`: whichever windows a look finds, it only compares
+ * costs. @return has the sum come to another multiple? */
+static bool adds(qn_a64 *sum, uint64_t n)
+{
+    const uint64_t old = n == 0 ? 0 : qn_fetch_add(sum, n, QN_RELAXED);
+    return old / QN_AUTO_LOOK != (old + n) / QN_AUTO_LOOK;
+}
+
+static void tell(const struct qn_backend *b, struct qn_backend_client *c)
+{
+    struct shared *a = (struct shared *)b->chooser;
+    const struct qn_auto_window w = window_of(c);
+    (void)adds(&a->told.batches, w.batches);
+    const bool many = adds(&a->told.operations, w.operations);
+    const bool look = adds(&a->told.failed, w.failed) || many;
+    begin_window(b, c, c->window);
+    c->looks = look ? 0 : c->looks;
+}
+
+bool qn_auto_begin(const struct qn_backend *b, struct qn_backend_client *c,
+                   uint64_t word)
+{
+    if (named(word) != b->index && !QN_DELEGATE_MUTANT(BLIND)) {
+        return false;
+    }
+    c->word = word;
+    /* Clients that take turns would all tell at once, again and again. */
+    c->window = QN_AUTO_WINDOW;
+    begin_window(b, c, 1 + 13 * c->place % QN_AUTO_WINDOW);
+    return true;
 }
 
 static uint64_t call(const struct qn_backend *b, struct qn_backend_client *c,
@@ -163,6 +238,9 @@ static uint64_t call(const struct qn_backend *b, struct qn_backend_client *c,
                 ? qn_under_lock_call(b + 1, c + 1, op, arg)
                 : b[1 + i].type->call(b + 1 + i, c + 1 + i, op, arg);
         if (result != QN_DELEGATE_ELSEWHERE) {
+            if (seen_by(c + 1 + i) >= c[1 + i].tells) {
+                tell(b + 1 + i, c + 1 + i);
+            }
             return result;
         }
         /* relaxed: the executor that answered has seen another name, and its
@@ -172,49 +250,14 @@ static uint64_t call(const struct qn_backend *b, struct qn_backend_client *c,
     }
 }
 
-static void stats(const struct qn_backend *b, const struct qn_backend_client *c,
-                  struct qn_delegate_stats *out)
-{
-    for (uint32_t i = 1; i <= parts_of(&b->o); i++) {
-        qn_backend_stats(b + i, c + i, out);
-    }
-}
-
-static struct qn_auto_window totals(const struct qn_backend_client *c)
-{
-    return (struct qn_auto_window){
-        .operations = c->stats.served,
-        .batches = c->stats.batches,
-        .failed = c->lock.stats.cas_failed,
-    };
-}
-
-static void begin_window(const struct qn_backend *b,
-                         struct qn_backend_client *c, uint32_t length)
-{
-    c->from = totals(c);
-    c->next_window = c->from.operations + c->from.failed +
-                     (b->o.change_every != 0 ? 1 : length);
-}
-
-bool qn_auto_begin(const struct qn_backend *b, struct qn_backend_client *c,
-                   uint64_t word)
-{
-    if (named(word) != b->index && !QN_DELEGATE_MUTANT(BLIND)) {
-        return false;
-    }
-    c->word = word;
-    /* Clients that take turns would all tell at once, again and again. */
-    begin_window(b, c, 1 + 13 * c->place % QN_AUTO_WINDOW);
-    return true;
-}
+/* ---- another backend ---- */
 
 /* For tests: the next backend in turn. */
 static uint32_t in_turn(struct shared *a, const struct qn_backend *b,
-                        const struct qn_auto_window *w)
+                        const struct qn_backend_client *c)
 {
     qn_touch_out(&a->served, sizeof a->served);
-    a->served += (uint32_t)w->operations;
+    a->served += (uint32_t)window_of(c).operations;
     if (a->served < b->o.change_every) {
         return b->index;
     }
@@ -222,23 +265,30 @@ static uint32_t in_turn(struct shared *a, const struct qn_backend *b,
     return (b->index + 1) % b->parts;
 }
 
-static uint32_t by_rule(struct shared *a, const struct qn_backend *b,
-                        const struct qn_auto_window *w)
+/* What has been told and not looked at. relaxed: as adds. */
+static uint64_t take(qn_a64 *sum)
 {
+    return qn_load(sum, QN_RELAXED) == 0 ? 0 : qn_exchange(sum, 0, QN_RELAXED);
+}
+
+static uint32_t by_rule(struct shared *a, const struct qn_backend *b,
+                        const struct qn_backend_client *c)
+{
+    struct qn_auto_window w = window_of(c);
+    w.operations += take(&a->told.operations);
+    w.batches += take(&a->told.batches);
+    w.failed += take(&a->told.failed);
     qn_touch_out(&a->rule, QN_CACHELINE);
-    return qn_auto_rule(b->parts, b->index, w, qn_clock_now(), &a->rule);
+    return qn_auto_rule(b->parts, b->index, &w, qn_clock_now(), &a->rule);
 }
 
 void qn_auto_end(const struct qn_backend *b, struct qn_backend_client *c)
 {
     struct shared *a = (struct shared *)b->chooser;
-    struct qn_auto_window w = totals(c);
-    w.operations -= c->from.operations;
-    w.batches -= c->from.batches;
-    w.failed -= c->from.failed;
     const uint32_t to =
-        b->o.change_every != 0 ? in_turn(a, b, &w) : by_rule(a, b, &w);
-    begin_window(b, c, a->rule.calm ? QN_AUTO_CALM : QN_AUTO_WINDOW);
+        b->o.change_every != 0 ? in_turn(a, b, c) : by_rule(a, b, c);
+    c->window = a->rule.calm ? QN_AUTO_CALM : QN_AUTO_WINDOW;
+    begin_window(b, c, c->window);
     if (to != b->index) {
         c->stats.changes++;
         /* release -> acquire in qn_backend_begin. */

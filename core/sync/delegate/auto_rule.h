@@ -43,6 +43,8 @@ enum qn_auto_part {
  * and where no attempt fails, so that there is nothing to choose. */
 #define QN_AUTO_WINDOW 32u
 #define QN_AUTO_CALM   512u
+/* Of all clients together, until the rule looks. */
+#define QN_AUTO_LOOK   128u
 
 /** What one client has seen as executor, or all of them. */
 struct qn_auto_window {

@@ -148,7 +148,8 @@ struct qn_backend_client {
     /* Of `auto`. */
     uint32_t part;              /* that the client asks */
     uint64_t word;              /* in the last batch; named this backend */
-    uint64_t next_window;       /* when served and failed reach it */
+    uint64_t tells, looks;      /* when served and failed reach it */
+    uint32_t window;            /* operations and failed attempts */
     struct qn_auto_window from; /* totals when the window began */
 };
 

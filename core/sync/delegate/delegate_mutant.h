@@ -14,7 +14,8 @@
     X(LATE_LINK, "a combiner reads a node's link after its client was told")   \
     X(FIRST_NODE, "a client leaves with the node that it got")                 \
     X(FROM_OUTSIDE, "a client changes the backend, outside of any exclusion")  \
-    X(BLIND, "an executor does not look at the word in its exclusion")
+    X(BLIND, "an executor does not look at the word in its exclusion")         \
+    X(UNLINKED, "a combiner's second look takes the tail for its link")
 
 enum qn_delegate_mutant {
     QN_DELEGATE_MUTANT_NONE,

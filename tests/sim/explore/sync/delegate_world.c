@@ -19,6 +19,7 @@ static struct qn_delegate_client client[QN_EXPLORE_NODES];
 static uint64_t counter; /* plain: the backend orders its accesses */
 static uint64_t noted[QN_EXPLORE_NODES * CALLS_MAX]; /* plain, by operations */
 static bool given[QN_EXPLORE_NODES * CALLS_MAX];
+static uint32_t ran[QN_EXPLORE_NODES * CALLS_MAX]; /* as no program sees it */
 static uint32_t finished;
 
 static uint64_t next(void *ctx, uint32_t op, uint64_t arg)
@@ -26,11 +27,11 @@ static uint64_t next(void *ctx, uint32_t op, uint64_t arg)
     uint64_t was;
     uint64_t now;
     (void)ctx;
-    (void)op;
     qn_copy_in(&was, &counter, sizeof was);
     now = was + arg;
     qn_copy_out(&counter, &now, sizeof now);
     noted[was] = now;
+    ran[was] = op;
     qn_touch_out(&noted[was], sizeof now);
     return was;
 }
@@ -74,16 +75,20 @@ static void call_all(uint32_t i)
 {
     uint64_t before = 0;
     for (uint32_t k = 0; k < program.calls; k++) {
+        const uint32_t op = 1 + i * CALLS_MAX + k;
         uint64_t was;
         if (i == 0 && k > 0 && program.rejoin) {
             qn_delegate_leave(&object, &client[i]);
             join(i);
         }
-        if (qn_delegate(&object, &client[i], 1, 1, &was) != QN_OK) {
+        if (qn_delegate(&object, &client[i], op, 1, &was) != QN_OK) {
             qn_sim_fail("a call was refused");
         }
         if (was >= program.clients * program.calls || given[was]) {
             qn_sim_fail("a result was given twice, or is none");
+        }
+        if (ran[was] != op) {
+            qn_sim_fail("another operation was run");
         }
         if (k > 0 && was < before) {
             qn_sim_fail("a client's operations changed their order");

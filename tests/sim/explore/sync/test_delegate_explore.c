@@ -1,7 +1,8 @@
 /*
  * Delegation under every schedule, by backend. Two clients of two calls each
  * with 3 deviations, three of one with 2; QN_EXPLORE_MORE adds to these.
- * Defects of core/sync/delegate/delegate_mutant.h are found.
+ * Defects of core/sync/delegate/delegate_mutant.h are found. Here every second
+ * batch that has served no other looks twice for one (combining.c).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,6 +128,8 @@ static const struct {
       .rejoin = true,
       .change_every = 1,
       .deviations = 3}},
+    {QN_DELEGATE_MUTANT_UNLINKED,
+     {.type = "cc_synch", .clients = 2, .calls = 2, .deviations = 3}},
 };
 
 Test(delegate_explore, every_defect_is_found, .timeout = 300)
