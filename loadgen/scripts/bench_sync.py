@@ -2,7 +2,7 @@
 """What do locks, delegation and concurrent objects cost on this machine?
 
     bench_sync.py                       all tables of docs/sync.md
-    bench_sync.py --only 'two|server'   some of them
+    bench_sync.py --only 'two|server'   some of them: two, combiner, server, lock
 
 Runs `quoin bench lock|delegate|queue|stack` and judges each figure:
 
@@ -29,6 +29,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
 from tests.process.lib import script  # noqa: E402
 
 MANY = (4, 8, 16)
+YARDSTICK = 0.2  # s of a round, at most
 
 
 class Figure:
@@ -82,12 +83,35 @@ TABLES = [
 ]
 
 
+def is_timed(figures):
+    """Does one of them need the time of each operation?"""
+    return any(f in (P999, LONGEST) for all_of in figures.values()
+               for f in all_of)
+
+
+def tell(o, table, rounds, seconds):
+    """What runs now, and for how long, if a round takes what it is given."""
+    name, command, threads, figures = table
+    subject = len(figures) * seconds * len(threads)
+    plain = min(seconds, YARDSTICK) * len(threads)
+    timed = rounds // 4 + 1 if is_timed(figures) else 0
+    takes = rounds * (subject + plain) + timed * (
+        subject + seconds * len(threads))
+    print(f"{name}: quoin bench {command}, {rounds} rounds of "
+          f"{len(figures)} subjects, {takes:.0f} s"
+          if not o.quick else f"{name}: quoin bench {command}",
+          file=sys.stderr, flush=True)
+
+
 def bench(o, table):
     """The report of `quoin bench` for a table."""
     name, command, threads, figures = table
+    rounds, seconds = (o.rounds, 0.02) if name == "two" else (3, o.seconds)
+    tell(o, table, rounds, seconds)
     more = ["--quick"] if o.quick else [
-        "--rounds", str(o.rounds if name == "two" else 3), "--round-ms",
-        str(o.seconds * 1000 if name != "two" else 20)]
+        "--rounds", str(rounds), "--round-ms", str(seconds * 1000)]
+    if not is_timed(figures):
+        more.append("--untimed")
     done = subprocess.run(
         [o.quoin, "bench", command, "--threads", ",".join(map(str, threads)),
          "--only", ",".join(figures), *more],

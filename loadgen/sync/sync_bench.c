@@ -27,13 +27,15 @@
 #define PROBE        5u  /* of a round's time: for the yardstick, alone */
 #define QUICK        25u /* likewise: for each subject with --quick */
 #define LATENCIES    4u  /* one round of this number is a latency's, or one */
+/* Of the yardstick in a round, at most: a plain counter is known sooner. */
+#define YARDSTICK    (200 * QN_MS)
 
 struct bench {
     /* options */
     uint64_t rounds, pause, increments, batch, domains, seed;
     double round_ms;
     const char *threads, *only, *machine, *plot;
-    bool unpinned, quick;
+    bool unpinned, untimed, quick;
     /* what they say */
     const struct qn_sync_host *host;
     const char *command; /* "lock" */
@@ -71,6 +73,8 @@ static const struct qn_option table[] = {
               "in virtual time on this machine, as of quoin sim"),
     QN_OPTION("unpinned", NULL, qn_option_flag, AT(unpinned),
               "threads run on any core"),
+    QN_OPTION("untimed", NULL, qn_option_flag, AT(untimed),
+              "leave out the rounds that time each operation"),
     QN_OPTION_COUNT("seed", "N", AT(seed), "of the pauses (1)", 0, 0),
     QN_OPTION("plot", "FILE.svg", qn_option_string, AT(plot),
               "draw rate and latency over the number of threads"),
@@ -224,8 +228,10 @@ static int run_round(struct bench *b, bool reverse)
         const uint32_t at = reverse ? b->runs * rows - 1 - n : n;
         const struct qn_sync_run *run = &b->run[at / rows];
         const uint32_t i = at % rows;
+        const qn_time_t duration =
+            i == 0 ? QN_MIN(b->duration, YARDSTICK) : b->duration;
         int rc =
-            run_one(b, run, run->row[i], b->duration, NULL, &out[at / rows][i]);
+            run_one(b, run, run->row[i], duration, NULL, &out[at / rows][i]);
         if (rc != QN_OK) {
             return rc;
         }
@@ -260,7 +266,8 @@ static int run_rounds(struct bench *b)
     for (uint64_t k = 0; rc == QN_OK && k < b->rounds; k++) {
         rc = run_round(b, k % 2 == 1);
     }
-    for (uint64_t k = 0; rc == QN_OK && k < b->rounds / LATENCIES + 1; k++) {
+    const uint64_t timed = b->untimed ? 0 : b->rounds / LATENCIES + 1;
+    for (uint64_t k = 0; rc == QN_OK && k < timed; k++) {
         rc = run_latencies(b);
     }
     return rc;

@@ -47,6 +47,7 @@ static double per(uint64_t what, uint64_t of)
     return of == 0 ? 0 : (double)what / (double)of;
 }
 
+/* null: no operation was timed. */
 static json_t *latency(const struct qn_histogram *h)
 {
     static const struct {
@@ -57,6 +58,9 @@ static json_t *latency(const struct qn_histogram *h)
              {"p99", 0.99},
              {"p999", 0.999},
              {"p9999", 0.9999}};
+    if (h->max == 0) {
+        return json_null();
+    }
     json_t *ns = json_object();
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(q); i++) {
         json_object_set_new(
