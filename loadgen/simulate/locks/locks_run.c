@@ -15,6 +15,7 @@
 #include "core/sim/machine.h"
 #include "core/sim/timed/timed.h"
 #include "core/sync/delegate/server.h"
+#include "loadgen/base/random.h"
 #include "loadgen/simulate/locks/locks_words.h"
 
 #define WARM_NS 20000u
@@ -94,10 +95,8 @@ static uint64_t call(struct thread *t)
 
 static void draw_pause(struct thread *t)
 {
-    t->random ^= t->random << 13;
-    t->random ^= t->random >> 7;
-    t->random ^= t->random << 17;
-    qn_ps_t turns = t->random % (counted.o->pause + 1);
+    const qn_ps_t turns =
+        qn_random_below(&t->random, (uint64_t)counted.o->pause + 1);
     if (turns > 0) {
         qn_timed_work(turns * counted.o->machine->empty_turn);
     }
@@ -298,8 +297,7 @@ int qn_locks_run(struct qn_locks_result *out, const struct qn_locks_opts *opts)
     counted.thread = calloc(counted.nodes, sizeof *counted.thread);
     rc = rc == QN_OK && counted.thread == NULL ? QN_ENOMEM : rc;
     for (uint32_t i = 0; rc == QN_OK && i < counted.nodes; i++) {
-        counted.thread[i].random = (o.seed + 1) * UINT64_C(0x9e3779b97f4a7c15) ^
-                                   (i + 1) * UINT64_C(0xd6e8feb86659fd93);
+        counted.thread[i].random = qn_random_split(o.seed, i);
     }
     if (rc == QN_OK && counted.by_words) {
         rc = qn_locks_words_make(&counted.words, counted.nodes);
