@@ -2,6 +2,7 @@
 #include "core/base/err.h"
 #include "loadgen/verify/checker/linear.h"
 #include "loadgen/verify/history/text.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/test.h"
 #include "tests/unit/loadgen/verify/world.h"
 
@@ -9,7 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SMALL_MAX = 7 };
+enum {
+    SMALL_MAX = 7,
+    LESS = QN_UNSANITIZED(1, 10) /* by which numbers of histories are divided */
+};
 
 static enum qn_linear_verdict verdict(const struct qn_record *r, uint32_t n,
                                       bool plain, bool always_search)
@@ -48,7 +52,7 @@ Test(linear, agrees_with_the_reference_checker_on_small_histories,
     for (size_t w = 0; w < WORLD_COUNT; w++) {
         uint64_t seed = 1 + w;
         uint32_t good = 0;
-        for (uint32_t i = 0; i < 15000; i++) {
+        for (uint32_t i = 0; i < 15000 / LESS; i++) {
             struct qn_record r[SMALL_MAX];
             uint32_t n = 1 + (uint32_t)qn_random_below(&seed, SMALL_MAX);
             struct world_opts o = world_opts(w, n);
@@ -60,8 +64,8 @@ Test(linear, agrees_with_the_reference_checker_on_small_histories,
             }
             good += agree(r, n, world_name(w));
         }
-        cr_assert(good > 5000 && good < 14000, "%s: %u good", world_name(w),
-                  good);
+        cr_assert(good > 5000 / LESS && good < 14000 / LESS, "%s: %u good",
+                  world_name(w), good);
     }
 }
 
@@ -71,7 +75,7 @@ Test(linear, accepts_correct_histories, .timeout = 100)
     struct qn_record *r = malloc(2000 * sizeof *r);
     for (size_t w = 0; w < WORLD_COUNT; w++) {
         uint64_t seed = 1000 + w;
-        for (uint32_t i = 0; i < 100; i++) {
+        for (uint32_t i = 0; i < QN_UNSANITIZED(100, 25); i++) {
             struct world_opts o = world_opts(w, 2000);
             o.clients = 1 + i % 60;
             o.unknown = i % 3;
@@ -96,7 +100,7 @@ Test(linear, the_rules_exclude_no_valid_order, .timeout = 200)
     uint32_t bad = 0;
     for (size_t w = 0; w < 4; w++) {
         uint64_t seed = 3000 + w;
-        for (uint32_t i = 0; i < 20000; i++) {
+        for (uint32_t i = 0; i < 20000 / LESS; i++) {
             struct qn_record r[16];
             uint32_t n = 8 + (uint32_t)qn_random_below(&seed, 9);
             struct world_opts o = world_opts(w, n);
@@ -117,7 +121,7 @@ Test(linear, the_rules_exclude_no_valid_order, .timeout = 200)
             bad += rules == QN_NOT_LINEARIZABLE;
         }
     }
-    cr_assert(bad > 20000, "%u violations", bad);
+    cr_assert(bad > 20000 / LESS, "%u violations", bad);
 }
 
 /* Where zones decide, the search reaches the same verdict. */
@@ -126,7 +130,7 @@ Test(linear, zones_and_search_agree_on_longer_histories, .timeout = 100)
     uint32_t bad = 0;
     for (size_t w = 0; w < 2; w++) {
         uint64_t seed = 2000 + w;
-        for (uint32_t i = 0; i < 2000; i++) {
+        for (uint32_t i = 0; i < 2000 / LESS; i++) {
             struct qn_record r[60];
             struct world_opts o = world_opts(w, 60);
             o.clients = 1 + i % 8;
@@ -139,7 +143,7 @@ Test(linear, zones_and_search_agree_on_longer_histories, .timeout = 100)
             bad += zones == QN_NOT_LINEARIZABLE;
         }
     }
-    cr_assert(bad > 500, "%u violations", bad);
+    cr_assert(bad > 500 / LESS, "%u violations", bad);
 }
 
 /* 16 concurrent writes of two values, then a read of a third one that a refused
