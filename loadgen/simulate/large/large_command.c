@@ -109,13 +109,22 @@ static int take_machine(struct command *c)
                                  "machine --measure");
 }
 
+static bool is_operation(const struct command *c, enum qn_large_operation op)
+{
+    return c->operation == NULL ||
+           strcmp(c->operation, qn_large_operation_name(op)) == 0;
+}
+
+static bool is_automatic(const struct command *c)
+{
+    return strcmp(c->variant, "auto") == 0;
+}
+
 static bool is_asked(const struct command *c, const struct qn_large_variant *v)
 {
-    const char *op = qn_large_operation_name(v->operation);
-    const bool named = strcmp(c->variant, "all") == 0 ||
-                       strcmp(c->variant, "auto") == 0 ||
+    const bool named = is_automatic(c) || strcmp(c->variant, "all") == 0 ||
                        strcmp(c->variant, v->name) == 0;
-    return named && (c->operation == NULL || strcmp(c->operation, op) == 0) &&
+    return named && is_operation(c, v->operation) &&
            (!c->isolated || v->direction == QN_LARGE_PULL);
 }
 
@@ -177,35 +186,49 @@ static int run_row(const struct command *c, const struct qn_large_variant *v,
     return 0;
 }
 
-/* Whether it is the one that is predicted to take least. */
-static bool is_chosen(const struct command *c, const struct qn_large_variant *v,
-                      uint64_t bytes)
+/* Of each operation the variant that is predicted to take least. */
+static int run_chosen(const struct command *c, uint64_t bytes)
 {
-    const struct qn_large_variant *best;
-    return qn_large_predict_best(c->m, c->place, v->operation, bytes,
-                                 !c->isolated, &best) == QN_OK &&
-           v == best;
+    int status = 0;
+    for (uint32_t i = 0; i < QN_LARGE_OPERATIONS && status == 0; i++) {
+        const enum qn_large_operation op = (enum qn_large_operation)i;
+        const struct qn_large_variant *best;
+        if (!is_operation(c, op)) {
+            continue;
+        }
+        const int rc = qn_large_predict_best(c->m, c->place, op, bytes,
+                                             !c->isolated, &best);
+        if (rc != QN_OK) {
+            (void)fail(qn_strerror(rc));
+            return 1;
+        }
+        status = run_row(c, best, bytes);
+    }
+    return status;
+}
+
+static int run_asked(const struct command *c, uint64_t bytes)
+{
+    const struct qn_large_variant *v;
+    int status = 0;
+    for (uint32_t i = 0; status == 0 && (v = qn_large_variant_at(i)) != NULL;
+         i++) {
+        status = is_asked(c, v) ? run_row(c, v, bytes) : 0;
+    }
+    return status;
 }
 
 static int run(const struct command *c)
 {
-    const bool automatic = strcmp(c->variant, "auto") == 0;
     int status = 0;
-    const struct qn_large_variant *v;
     printf("%u members, in virtual time\n%-36s %10s %12s %9s %9s %12s\n",
            c->m->n, "variant", "bytes", "ns", "MB/s each", "MB/s all",
            "predicted ns");
-    for (uint32_t s = 0; s < c->size_count; s++) {
-        for (uint32_t i = 0; (v = qn_large_variant_at(i)) != NULL; i++) {
-            if (is_asked(c, v) && (!automatic || is_chosen(c, v, c->size[s]))) {
-                status = run_row(c, v, c->size[s]);
-            }
-            if (status != 0) {
-                return status;
-            }
-        }
+    for (uint32_t s = 0; s < c->size_count && status == 0; s++) {
+        status = is_automatic(c) ? run_chosen(c, c->size[s])
+                                 : run_asked(c, c->size[s]);
     }
-    return 0;
+    return status;
 }
 
 int qn_large_sim_command(int argc, char **argv)

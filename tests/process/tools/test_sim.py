@@ -57,6 +57,17 @@ class Results(unittest.TestCase):
         self.assertEqual([row[1] for row in rows], ["65536", "1048576"], r)
         self.assertGreater(float(rows[1][2]), 8 * float(rows[0][2]))
 
+    def test_auto_runs_one_large_collective_of_each_operation(self):
+        auto = ("large", "--machine", machine("syn_8x4x1"), "--members", "4",
+                "--variant", "auto", "--size", "8")
+        for more, operations in (
+                ((), ["broadcast", "reduce", "scatter", "gather"]),
+                (("--operation", "gather", "--isolated"), ["gather"])):
+            rows = [line.split()[0].split("/")
+                    for line in sim(*auto, *more).stdout.splitlines()[2:]]
+            self.assertEqual([row[0] for row in rows], operations)
+        self.assertEqual(rows[0][1], "pull")
+
     def test_rings_run_as_predicted_and_are_drawn(self):
         with tempfile.TemporaryDirectory() as folder:
             plot = folder + "/ring.svg"
