@@ -12,7 +12,7 @@
  *   caches    12 MiB per core (Intel)
  *   copy      0.6 GB/s for a core, and
  *   cache     2.4 GB/s that a cache gives to others: both fitted to the figures
- *             of 1 MiB; those of 64 KiB and of 16 MiB follow
+ *             of 64 KiB and 1 MiB; only those of 16 MiB follow
  *
  * In print a broadcast of 256 bytes takes 190 us: its semaphores and barriers
  * are software, which costs nothing here. So what such a broadcast takes more
