@@ -9,11 +9,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* Threads begin when all of them are there. */
+struct start {
+    pthread_mutex_t lock; /* held until then */
+    bool missing;         /* one could not be started: none begins */
+};
+
 struct job {
     const struct qn_nodes_opts *o;
     qn_node_t node;
     qn_nodes_fn *fn;
     void *arg;
+    struct start *start;
     int result;
 };
 
@@ -36,15 +43,35 @@ static void *run_node(void *arg)
     return NULL;
 }
 
+static void *run_thread(void *arg)
+{
+    struct job *j = arg;
+    pthread_mutex_lock(&j->start->lock);
+    const bool missing = j->start->missing;
+    pthread_mutex_unlock(&j->start->lock);
+    if (missing) {
+        j->result = 1;
+        return NULL;
+    }
+    return run_node(j);
+}
+
 static uint32_t run_threads(struct job *job, uint32_t n)
 {
     pthread_t thread[QN_NODES_MAX];
+    struct start start = {.lock = PTHREAD_MUTEX_INITIALIZER};
     uint32_t started = 0;
     uint32_t failed = 0;
-    while (started < n && pthread_create(&thread[started], NULL, run_node,
-                                         &job[started]) == 0) {
-        started++;
+    pthread_mutex_lock(&start.lock);
+    for (; started < n; started++) {
+        job[started].start = &start;
+        if (pthread_create(&thread[started], NULL, run_thread, &job[started]) !=
+            0) {
+            break;
+        }
     }
+    start.missing = started < n;
+    pthread_mutex_unlock(&start.lock);
     for (uint32_t i = 0; i < started; i++) {
         pthread_join(thread[i], NULL);
         failed += job[i].result != 0;

@@ -6,7 +6,8 @@
  * wait for all.
  *
  * A process that a signal ends ends the others, which may wait for it, unless
- * they are to survive it; one that cannot be started ends them always.
+ * they are to survive it; one that cannot be started ends them always. Of
+ * threads then none begins.
  *
  * Threads: called by one thread; of a process that starts children, the only
  * one, and it has no other children. These do not outlive it.

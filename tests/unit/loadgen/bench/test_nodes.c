@@ -1,9 +1,12 @@
 /*
  * What a run in processes leaves behind when it is killed, or one of its nodes:
  * nothing. Its nodes hold the write end of a pipe, which ends with the last of
- * them.
+ * them. A run in threads ends, too, if not all of them can be started.
  */
+#include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,3 +63,32 @@ Test(nodes, the_others_end_with_a_process_that_is_killed, .timeout = 60)
     close(end[0]);
     close(end[1]);
 }
+
+/* A sanitizer's memory is more than the limit of this test. */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+/* Waits for all others. */
+static int meets(qn_node_t node, void *arg)
+{
+    (void)node;
+    return pthread_barrier_wait(arg) > 0;
+}
+
+Test(nodes, no_thread_begins_if_one_cannot_be_started, .timeout = 60)
+{
+    enum { THREADS = 64, ROOM = 32 << 20 }; /* a stack has 2 MiB or more */
+    const struct qn_nodes_opts o = {.nodes = THREADS};
+    struct rlimit room = {0};
+    unsigned long pages = 0;
+    pthread_barrier_t all;
+    FILE *f = fopen("/proc/self/statm", "r");
+    cr_assert(f != NULL && fscanf(f, "%lu", &pages) == 1);
+    fclose(f);
+    room.rlim_cur = room.rlim_max =
+        pages * (rlim_t)sysconf(_SC_PAGESIZE) + ROOM;
+    cr_assert_eq(pthread_barrier_init(&all, NULL, THREADS), 0);
+    cr_assert_eq(setrlimit(RLIMIT_AS, &room), 0);
+    cr_expect_eq(qn_nodes_run(&o, meets, &all), THREADS);
+}
+
+#endif
