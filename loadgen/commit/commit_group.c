@@ -92,6 +92,7 @@ static int join(struct seat *s)
                                     .log_bytes = (uint64_t)1 << 20,
                                     .command_max = 4096,
                                     .spin_ns = t->backoff.look_ns,
+                                    .yields = t->backoff.yields,
                                     .service = {.apply = on_apply,
                                                 .begin = no_begin,
                                                 .next = no_next,

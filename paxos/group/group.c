@@ -14,7 +14,9 @@
  * these turns are the driver's only: what comes is found sooner so, and the
  * code of a command stays in the first cache. The turn that arms is a whole
  * one, so is each that something else is due in, and there is one each
- * `spin_ns`, LOOK_EVERY or LOOKS turns, whichever comes first.
+ * `spin_ns`, LOOK_EVERY or LOOKS turns, whichever comes first. One that shares
+ * its core (`yields`) lets the others go first before it arms: what it waits
+ * for may be theirs.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -342,11 +344,11 @@ static bool readable(const struct qn_group *g)
 
 /* ---- a turn -------------------------------------------------------------- */
 
-/* @param at  When the next turn is due. */
-static int spin(struct qn_group *g, qn_time_t at)
+/* @param at  When the next whole turn is due, or after so many looks. */
+static int look_again(struct qn_group *g, qn_time_t at, uint32_t looks)
 {
-    g->looks = LOOKS;
-    g->due = QN_MIN(at, QN_MIN(g->poll_at, g->spin_until));
+    g->looks = looks;
+    g->due = QN_MIN(at, g->poll_at);
     return QN_GROUP_AGAIN;
 }
 
@@ -357,10 +359,15 @@ static int rest(struct qn_group *g, qn_time_t now, qn_time_t at)
         return QN_GROUP_AGAIN;
     }
     if (g->driver != NULL && now < g->spin_until) {
-        return spin(g, at);
+        return look_again(g, QN_MIN(at, g->spin_until), LOOKS);
     }
     if (qn_waits_ended(&g->proposals) || qn_waits_ended(&g->barriers)) {
         return QN_GROUP_AGAIN;
+    }
+    if (g->driver != NULL && g->yields < g->o.yields) {
+        g->yields++;
+        qn_member_yield(g->member, now);
+        return look_again(g, at, 1);
     }
     if (g->driver != NULL) {
         qn_member_arm(g->member);

@@ -161,6 +161,10 @@ struct qn_group_opts {
     uint64_t spin_ns; /* after it has done something a turn says "again" for so
                          long, before it arms: where the thread has a core of
                          its own. 0: it arms at once */
+    uint32_t yields;  /* likewise where members share cores, and instead: before
+                         it arms a turn yields the core, and says "again", so
+                         often; 2 suits them. Not while a yield takes long
+                         (core/wait/spin.h). 0: it arms at once */
     bool observer; /* it serves, reads and proposes, and does not vote unless it
                       is ordered to. (The process that founds does) */
     bool robust_list; /* the thread of the first turn locks no robust mutexes

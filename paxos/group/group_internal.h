@@ -116,6 +116,7 @@ struct qn_group {
     uint64_t unmet; /* requests of memory, for which something was given back */
     qn_time_t poll_at;    /* look at the descriptors, also if not armed */
     qn_time_t spin_until; /* it arms not before */
+    uint32_t yields;      /* since it has done something */
     qn_time_t due;        /* `looks`: unless it is due before */
 
     struct qn_group_opts o; /* `feed` is the next field, or NULL */

@@ -325,6 +325,7 @@ static bool tell_and_send(struct qn_group *g, qn_time_t now)
 static void spin_again(struct qn_group *g, qn_time_t now)
 {
     g->spin_until = now + QN_MIN(g->o.spin_ns, QN_TIME_NEVER - now);
+    g->yields = 0;
 }
 
 static qn_time_t waits_next(const struct qn_group *g)

@@ -374,6 +374,24 @@ CASE(a_member_with_its_core_rests_only_when_its_time_is_over)
     }
 }
 
+CASE(a_member_that_shares_its_core_yields_it_before_it_rests)
+{
+    enum { YIELDS = 100 };
+    struct host h = {0};
+    for (uint32_t yields = 0; yields <= YIELDS; yields += YIELDS) {
+        w.opts.yields = yields;
+        cr_assert_eq(host_join(&h, w.opts.name), QN_OK);
+        cr_assert_eq(host_serve(&h), QN_OK);
+        host_propose(&h);
+        uint32_t again = 0;
+        while (qn_group_turn(h.group) == QN_GROUP_AGAIN) {
+            again++;
+        }
+        cr_expect_eq(again >= YIELDS, yields == YIELDS, "%u", again);
+        qn_group_leave(h.group);
+    }
+}
+
 /* ---- memory -------------------------------------------------------------- */
 
 CASE(private_memory_is_the_callers_and_is_given_back)
