@@ -196,7 +196,9 @@ def awaited(lines, replicas):
 
 
 class Looks(threading.Thread):
-    """Samples each replica ten times a second, until `end`."""
+    """Samples each replica ten times a second, until `end`. A new leader, which
+    there may be on a busy machine, waits for no other before it has heard of the
+    others: so what two samples in a row say of a replica counts."""
 
     def __init__(self, q):
         super().__init__(daemon=True)
@@ -207,6 +209,7 @@ class Looks(threading.Thread):
         self.most = {"RssAnon": 0, "RssShmem": 0}
         self.over = {"RssAnon": 0, "RssShmem": 0}  # above the limit, bytes
         self.clients = {}
+        self.before = {}  # replica: those that its last sample missed
 
     def run(self):
         while not self.stop.wait(LOOK_S):
@@ -229,8 +232,10 @@ class Looks(threading.Thread):
         if lines is None:
             self.unanswered += 1
             return
-        missing = set(range(self.q.replicas)) - \
+        without = set(range(self.q.replicas)) - \
             awaited(lines, self.q.replicas)
+        missing = without & self.before.get(i, set())
+        self.before[i] = without
         self.missed.update(missing)
         self.absent += bool(missing)
         try:
