@@ -5,6 +5,7 @@
 #include "core/base/assert.h"
 #include "core/base/err.h"
 #include "core/base/mark.h"
+#include "core/sim/machine.h"
 
 static struct {
     const struct barrier_program *program;
@@ -69,22 +70,10 @@ static void run(uint32_t node)
     pass_all(me, 2, p->episodes);
 }
 
-static void node_0(void *ctx)
+static void run_self(void *ctx)
 {
     (void)ctx;
-    run(0);
-}
-
-static void node_1(void *ctx)
-{
-    (void)ctx;
-    run(1);
-}
-
-static void node_2(void *ctx)
-{
-    (void)ctx;
-    run(2);
+    run(qn_sim.self);
 }
 
 static const char *all_done(void *ctx)
@@ -104,7 +93,7 @@ bool barrier_is_clean(const char *form, const struct barrier_program *p,
                       struct qn_explored *out)
 {
     const struct qn_explore_opts o = {.nodes = p->members + p->follower,
-                                      .node = {node_0, node_1, node_2},
+                                      .node = {run_self, run_self, run_self},
                                       .setup = setup,
                                       .check = all_done,
                                       .memory = m,

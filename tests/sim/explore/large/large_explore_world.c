@@ -5,6 +5,7 @@
 #include "core/base/assert.h"
 #include "core/base/err.h"
 #include "core/base/mark.h"
+#include "core/sim/machine.h"
 
 #define MEMBERS_MAX 3u
 
@@ -103,22 +104,10 @@ static void run(uint32_t node)
     write_input(node, 0); /* nothing reads it any more */
 }
 
-static void node_0(void *ctx)
+static void run_self(void *ctx)
 {
     (void)ctx;
-    run(0);
-}
-
-static void node_1(void *ctx)
-{
-    (void)ctx;
-    run(1);
-}
-
-static void node_2(void *ctx)
-{
-    (void)ctx;
-    run(2);
+    run(qn_sim.self);
 }
 
 static const char *all_done(void *ctx)
@@ -136,7 +125,7 @@ bool large_is_clean(const struct large_program *p, enum qn_explore_memory m,
                     uint32_t deviations, struct qn_explored *out)
 {
     const struct qn_explore_opts o = {.nodes = p->members,
-                                      .node = {node_0, node_1, node_2},
+                                      .node = {run_self, run_self, run_self},
                                       .setup = setup,
                                       .check = all_done,
                                       .memory = m,

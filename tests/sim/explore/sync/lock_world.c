@@ -5,6 +5,7 @@
 #include "core/base/assert.h"
 #include "core/base/err.h"
 #include "core/base/mark.h"
+#include "core/sim/machine.h"
 
 #define DEADLINE 1u /* ns */
 
@@ -94,22 +95,10 @@ static void run(uint32_t node)
     }
 }
 
-static void node_0(void *ctx)
+static void run_self(void *ctx)
 {
     (void)ctx;
-    run(0);
-}
-
-static void node_1(void *ctx)
-{
-    (void)ctx;
-    run(1);
-}
-
-static void node_2(void *ctx)
-{
-    (void)ctx;
-    run(2);
+    run(qn_sim.self);
 }
 
 static const char *all_done(void *ctx)
@@ -127,7 +116,7 @@ bool lock_is_clean(const struct qn_lock_type *type,
                    const struct lock_program *p, enum qn_explore_memory m,
                    uint32_t deviations, struct qn_explored *out)
 {
-    struct qn_explore_opts o = {.node = {node_0, node_1, node_2},
+    struct qn_explore_opts o = {.node = {run_self, run_self, run_self},
                                 .setup = setup,
                                 .check = all_done,
                                 .ctx = (void *)(uintptr_t)type,

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/assert.h"
+#include "core/sim/machine.h"
 
 enum qn_server_mutant qn_server_mutant;
 
@@ -158,28 +159,10 @@ static void node(uint32_t i)
     }
 }
 
-static void node_0(void *ctx)
+static void run_self(void *ctx)
 {
     (void)ctx;
-    node(0);
-}
-
-static void node_1(void *ctx)
-{
-    (void)ctx;
-    node(1);
-}
-
-static void node_2(void *ctx)
-{
-    (void)ctx;
-    node(2);
-}
-
-static void node_3(void *ctx)
-{
-    (void)ctx;
-    node(3);
+    node(qn_sim.self);
 }
 
 static uint32_t nodes_of(const struct program *p)
@@ -203,15 +186,15 @@ const char *server_check(void *program)
 bool server_clean(const struct program *p, enum qn_explore_memory m,
                   uint32_t deviations, struct qn_explored *out)
 {
-    const struct qn_explore_opts o = {.nodes = nodes_of(p),
-                                      .node = {node_0, node_1, node_2, node_3},
-                                      .setup = server_setup,
-                                      .check = server_check,
-                                      .ctx =
-                                          (void *)(uintptr_t)p, /* read only */
-                                      .memory = m,
-                                      .deviations = deviations,
-                                      .steps_max = 2000};
+    const struct qn_explore_opts o = {
+        .nodes = nodes_of(p),
+        .node = {run_self, run_self, run_self, run_self},
+        .setup = server_setup,
+        .check = server_check,
+        .ctx = (void *)(uintptr_t)p, /* read only */
+        .memory = m,
+        .deviations = deviations,
+        .steps_max = 2000};
     const bool ok = qn_explore(&o, out) && out->complete;
     if (getenv("QN_VERBOSE") != NULL) {
         printf("%u clients, %u servers, memory %d, %u deviations: %lu runs, "

@@ -6,6 +6,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/err.h"
+#include "core/sim/machine.h"
 #include "core/sync/delegate/delegate.h"
 #include "core/sync/delegate/server.h"
 #include "core/sync/lock/lock_internal.h"
@@ -305,22 +306,10 @@ static void run_node(uint32_t node)
     }
 }
 
-static void node_0(void *ctx)
+static void run_self(void *ctx)
 {
     (void)ctx;
-    run_node(0);
-}
-
-static void node_1(void *ctx)
-{
-    (void)ctx;
-    run_node(1);
-}
-
-static void node_2(void *ctx)
-{
-    (void)ctx;
-    run_node(2);
+    run_node(qn_sim.self);
 }
 
 static const char *all_done(void *ctx)
@@ -343,7 +332,7 @@ bool words_sync_is_clean(const struct words_program *p,
     const struct qn_device_opts opts = {.nodes = NODES, .lanes = 1};
     const uint32_t less = memory == QN_EXPLORE_TSO;
     struct qn_explore_opts o = {
-        .node = {node_0, node_1, node_2},
+        .node = {run_self, run_self, run_self},
         .setup = setup,
         .check = all_done,
         .teardown = teardown,

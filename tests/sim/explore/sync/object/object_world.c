@@ -6,6 +6,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/base/mark.h"
+#include "core/sim/machine.h"
 #include "core/sync/object/collection.h"
 #include "core/sync/object/counter.h"
 #include "loadgen/verify/object/object_history.h"
@@ -124,22 +125,10 @@ static void run(uint32_t me, const char *program)
     }
 }
 
-static void node_0(void *ctx)
+static void run_self(void *ctx)
 {
     (void)ctx;
-    run(0, world.c->node[0]);
-}
-
-static void node_1(void *ctx)
-{
-    (void)ctx;
-    run(1, world.c->node[1]);
-}
-
-static void node_2(void *ctx)
-{
-    (void)ctx;
-    run(2, world.c->node[2]);
+    run(qn_sim.self, world.c->node[qn_sim.self]);
 }
 
 static struct qn_delegate_opts delegate_of(const struct object_case *c)
@@ -270,7 +259,7 @@ bool object_explore(const struct object_case *c, enum qn_explore_memory m,
 {
     const struct qn_explore_opts o = {
         .nodes = nodes_of(c),
-        .node = {node_0, node_1, node_2},
+        .node = {run_self, run_self, run_self},
         .setup = setup,
         .check = check,
         .memory = m,
