@@ -114,7 +114,7 @@ static uint32_t wait_all(pid_t *pid, uint32_t n, bool survive)
     return failed;
 }
 
-static uint32_t run_processes(struct job *job, uint32_t n)
+static uint32_t run_processes(struct job *job, uint32_t n, bool survive)
 {
     pid_t pid[QN_NODES_MAX];
     uint32_t started = 0;
@@ -133,8 +133,7 @@ static uint32_t run_processes(struct job *job, uint32_t n)
             break;
         }
     }
-    return wait_all(pid, started, started == n && job[0].o->survive) +
-           (n - started);
+    return wait_all(pid, started, started == n && survive) + (n - started);
 }
 
 uint32_t qn_nodes_run(const struct qn_nodes_opts *o, qn_nodes_fn *fn, void *arg)
@@ -143,6 +142,6 @@ uint32_t qn_nodes_run(const struct qn_nodes_opts *o, qn_nodes_fn *fn, void *arg)
     for (qn_node_t i = 0; i < o->nodes; i++) {
         job[i] = (struct job){.o = o, .node = i, .fn = fn, .arg = arg};
     }
-    return o->processes ? run_processes(job, o->nodes)
+    return o->processes ? run_processes(job, o->nodes, o->survive)
                         : run_threads(job, o->nodes);
 }

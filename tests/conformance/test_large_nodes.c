@@ -434,8 +434,8 @@ static void drop(struct shared *s, uint32_t members)
     }
 }
 
-/* In a child: maps all once more, each child at other addresses, and what is not
- * its own read-only; the mappings of its parent go. */
+/* In a child: maps all once more, each child at other addresses, and what is
+ * not its own read-only; the mappings of its parent go. */
 static void isolate(struct shared *s, struct node *n,
                     struct qn_large_arena *arenas)
 {

@@ -272,6 +272,16 @@ static bool submits(const struct worker *w)
            qn_subject_served(w->r->s);
 }
 
+/* A thread that stalls while it ends has locks of the C library or of a
+ * sanitizer, which threads that begin wait for. */
+static void stall_no_more(void)
+{
+    sigset_t s;
+    sigemptyset(&s);
+    sigaddset(&s, SIGUSR1);
+    (void)pthread_sigmask(SIG_BLOCK, &s, NULL);
+}
+
 static void *work(void *arg)
 {
     struct worker *w = arg;
@@ -294,6 +304,7 @@ static void *work(void *arg)
         collect_all(w);
         leave(w);
     }
+    stall_no_more();
     enter(w, ENDED);
     /* release -> the caller's load: the records. */
     (void)qn_fetch_add(&w->r->ended, 1, QN_RELEASE);

@@ -37,7 +37,8 @@ static void explore(const struct barrier_program *p)
              m++) {
             struct qn_explored out;
             const bool clean = barrier_is_clean(
-                form, p, m, p->members + p->follower > 2 ? most - QN_MIN(2, most) : most,
+                form, p, m,
+                p->members + p->follower > 2 ? most - QN_MIN(2, most) : most,
                 &out);
             cr_expect(clean, "%s, memory %d: %s at %s", form, (int)m, out.fault,
                       out.choices);
