@@ -344,7 +344,8 @@ static bool readable(const struct qn_group *g)
 
 /* ---- a turn -------------------------------------------------------------- */
 
-/* @param at  When the next whole turn is due, or after so many looks. */
+/* The next whole turn is due at `at`, or after `looks` turns of the driver
+ * only, whichever comes first. */
 static int look_again(struct qn_group *g, qn_time_t at, uint32_t looks)
 {
     g->looks = looks;

@@ -258,7 +258,7 @@ static void *run_node(void *arg)
     if (n->rc != QN_EIO && n->rank != n->run->victim) {
         n->rc = qn_large_settle(l);
         qn_large_fini(l);
-        memset(n->memory, 0xee, ARENA); /* nobody uses it any more */
+        memset(n->memory, 0xee, ARENA); /* no member reads it any more */
     }
     n->large = l;
     return NULL;

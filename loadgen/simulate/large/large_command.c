@@ -49,7 +49,7 @@ static const struct qn_option table[] = {
     QN_OPTION("isolated", NULL, qn_option_flag, AT(isolated),
               "members do not write each other's memory: no push"),
     QN_OPTION("slow", "FACTOR", qn_option_double, AT(slow),
-              "transfers of the last member take so many times as long (1)"),
+              "the last member's transfers take FACTOR times as long (1)"),
     QN_OPTION_COUNT("seed", "N", AT(seed), "of jitter and of ties (1)", 0,
                     UINT32_MAX),
     QN_OPTION("jitter", "PART", qn_option_double, AT(jitter),

@@ -20,8 +20,7 @@ struct qn_large_run_opts {
     const struct qn_large_variant *variant;
     uint64_t bytes; /* as in struct qn_large_call, a multiple of 8 */
     uint32_t root;
-    double slow; /* transfers of the last member take so many times as
-                    long; 0: as those of others */
+    double slow; /* factor on the time of the last member's transfers; 0: 1 */
     uint64_t seed;
     double jitter;
 };

@@ -98,7 +98,8 @@ Test(barrier_members, nor_of_those_at_one_counter)
     pass("central", 256, true);
 }
 
-/* They park: with so many at a counter one comes after their patience. */
+/* Members park: the last of 64 arrives at the counter after the first have
+ * stopped looking. */
 Test(barrier_members, nor_where_they_may_sleep)
 {
     pass("central", 64, false);
