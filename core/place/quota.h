@@ -2,8 +2,8 @@
 #define QN_PLACE_QUOTA_H
 
 /**
- * What the kernel allows the calling process besides what the machine has:
- * control groups of both versions. (Cores are asked for by
+ * Memory that the calling process may still take: what the machine has, and
+ * what control groups of both versions leave. (Cores are asked for by
  * qn_places_discover.)
  *
  * Any thread; reads small files, nothing is kept.
@@ -18,5 +18,9 @@
  *  file pages that can be dropped not counted as use; the least of these.
  *  @return QN_QUOTA_NONE: no limit, or not readable. */
 uint64_t qn_quota_memory(void);
+
+/** Memory of the machine that new programs may take without swapping, in bytes
+ *  (MemAvailable). @return 0: not readable. */
+uint64_t qn_quota_machine_memory(void);
 
 #endif

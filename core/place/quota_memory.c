@@ -1,8 +1,9 @@
 /*
- * The memory limit of control groups. Version 2 has `memory.max` ("max": none),
- * `memory.current`; version 1, often mounted beside it, `memory.limit_in_bytes`
- * (none: the largest multiple of a page) and `memory.usage_in_bytes`. Both have
- * `memory.stat`, where version 1 marks sums over the groups below by `total_`.
+ * The memory of the machine, and the limits of control groups. Version 2 has
+ * `memory.max` ("max": none), `memory.current`; version 1, often mounted beside
+ * it, `memory.limit_in_bytes` (none: the largest multiple of a page) and
+ * `memory.usage_in_bytes`. Both have `memory.stat`, where version 1 marks sums
+ * over the groups below by `total_`.
  *
  * Every group above limits too. A container may see the path that its group has
  * outside, and its own group as the root of the mount: what does not exist is
@@ -115,4 +116,18 @@ uint64_t qn_quota_memory(void)
         }
     }
     return least;
+}
+
+uint64_t qn_quota_machine_memory(void)
+{
+    char line[128];
+    uint64_t kib = 0;
+    FILE *f = fopen("/proc/meminfo", "re");
+    while (f != NULL && fgets(line, sizeof line, f) != NULL &&
+           sscanf(line, "MemAvailable: %" SCNu64, &kib) != 1) {
+    }
+    if (f != NULL) {
+        fclose(f);
+    }
+    return kib << 10;
 }

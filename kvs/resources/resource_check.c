@@ -25,21 +25,6 @@
 #define FILES_FIXED    32u
 #define FILES_PER_NODE 6u
 
-static uint64_t memory_available(void)
-{
-    char line[128];
-    uint64_t kib = 0;
-    FILE *f = fopen("/proc/meminfo", "re");
-    if (f == NULL) {
-        return 0;
-    }
-    while (fgets(line, sizeof line, f) != NULL &&
-           sscanf(line, "MemAvailable: %" SCNu64, &kib) != 1) {
-    }
-    fclose(f);
-    return kib << 10;
-}
-
 void qn_resource_check_read(struct qn_resource_limits *l)
 {
     struct rlimit files = {.rlim_max = 1024};
@@ -47,7 +32,7 @@ void qn_resource_check_read(struct qn_resource_limits *l)
     (void)getrlimit(RLIMIT_NOFILE, &files);
     (void)getrlimit(RLIMIT_AS, &address);
     *l = (struct qn_resource_limits){
-        .memory = memory_available(),
+        .memory = qn_quota_machine_memory(),
         .group = qn_quota_memory(),
         .address = address.rlim_cur != RLIM_INFINITY ? address.rlim_cur
                                                      : QN_LIMITS_NONE,

@@ -13,6 +13,7 @@
 #include "core/base/err.h"
 #include "core/node.h"
 #include "core/place/place.h"
+#include "core/place/quota.h"
 #include "loadgen/base/options.h"
 #include "loadgen/cli/quoin.h"
 #include "loadgen/large/large_bench.h"
@@ -147,19 +148,11 @@ static int add_rows(struct bench *b, uint64_t bytes)
     return add_named(b, bytes);
 }
 
-/* Bytes of memory that new programs may have; 0: the kernel does not say. */
+/* Bytes that the machine has and the control group leaves. */
 static uint64_t available(void)
 {
-    char line[128];
-    uint64_t kib = 0;
-    FILE *f = fopen("/proc/meminfo", "re");
-    while (f != NULL && kib == 0 && fgets(line, sizeof line, f) != NULL) {
-        (void)sscanf(line, "MemAvailable: %" SCNu64, &kib);
-    }
-    if (f != NULL) {
-        (void)fclose(f);
-    }
-    return kib << 10;
+    const uint64_t machine = qn_quota_machine_memory();
+    return QN_MIN(machine != 0 ? machine : QN_QUOTA_NONE, qn_quota_memory());
 }
 
 /* @return 0, or 2 after a line: the largest group has no room. */
@@ -173,7 +166,7 @@ static int check_memory(const struct bench *b)
         members = QN_MAX(members, b->group[i]);
     }
     const uint64_t may = available(), need = BUFFERS * size * members;
-    if (may == 0 || need <= may) {
+    if (need <= may) {
         return 0;
     }
     fprintf(stderr,

@@ -176,5 +176,9 @@ Test(quota, memory_of_the_tightest_group_on_the_way_up_counts)
 
 Test(quota, memory_of_this_process_can_be_asked)
 {
+    const uint64_t all =
+        (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     cr_assert_gt(qn_quota_memory(), 0);
+    cr_assert(qn_quota_machine_memory() > MIB &&
+              qn_quota_machine_memory() <= all);
 }
