@@ -190,8 +190,9 @@ static bool facts_ok(const struct qn_machine_facts *f)
 {
     bool good = true;
     for (uint32_t b = 0; b < QN_BANDWIDTHS; b++) {
-        good = good && f->bandwidth[b] >= 0 &&
-               f->bandwidth[b] <= QN_BANDWIDTH_MOST;
+        const double x = f->bandwidth[b];
+        good = good && x <= QN_BANDWIDTH_MOST &&
+               (x >= QN_BANDWIDTH_LEAST || (x >= 0 && x <= 0));
     }
     return good && f->clock_ghz >= 0 && f->clock_ghz <= QN_GHZ_MAX &&
            f->queued_factor >= 0 && f->queued_factor <= 1;

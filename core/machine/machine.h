@@ -60,7 +60,8 @@ enum qn_bandwidth {
         QN_BANDWIDTHS
 };
 
-#define QN_BANDWIDTH_MOST 1000.0
+#define QN_BANDWIDTH_LEAST 0.001 /* what is below is a slip of the pen */
+#define QN_BANDWIDTH_MOST  1000.0
 
 /** What is known of a machine besides its costs. Each may be unknown: "", 0 or
  *  NULL. Texts are printable, as the name is. No plan depends on it but through
@@ -73,7 +74,7 @@ struct qn_machine_facts {
     double queued_factor; /* cost of a message that was visible before the
                              receiver turned to it, over that of one it waited
                              for; above 0 to 1 */
-    double bandwidth[QN_BANDWIDTHS];
+    double bandwidth[QN_BANDWIDTHS]; /* QN_BANDWIDTH_LEAST to _MOST */
     double *round_trip; /* [n*n] cycles of one message there and back,
                            symmetric, diagonal 0 */
     double *level;      /* [n*n] row u, column v, diagonal 0: cycles of a bare

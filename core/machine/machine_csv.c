@@ -21,6 +21,7 @@
 #include "core/base/err.h"
 #include "core/base/text.h"
 #include "core/machine/machine_csv_internal.h"
+#include "core/machine/machine_json_internal.h"
 #include "core/machine/number.h"
 
 #define NUMA_HEADER "core,phys,cache,node,socket"
@@ -244,7 +245,8 @@ static void take_number(double *to, double max, json_t *root, const char *key)
     }
 }
 
-/* What is in meta.json is for people; what is of use here is taken. */
+/* What is in meta.json is for people; what is of use here is taken. A bandwidth
+ * that cannot be is refused: a simulation would run with another one. */
 static int read_meta(struct qn_machine *m, const char *file, const char *bytes,
                      size_t len, struct qn_parse_error *parse_error)
 {
@@ -261,12 +263,12 @@ static int read_meta(struct qn_machine *m, const char *file, const char *bytes,
     take_text(m->facts.transport, root, "transport");
     take_number(&m->facts.clock_ghz, QN_GHZ_MAX, root, "ghz");
     take_number(&m->facts.queued_factor, 1, root, "queued_factor");
-    for (uint32_t b = 0; b < QN_BANDWIDTHS; b++) {
-        take_number(&m->facts.bandwidth[b], QN_BANDWIDTH_MOST, root,
-                    qn_bandwidth_name(b));
-    }
+    const uint32_t bad = qn_json_read_bandwidths(root, &m->facts);
     json_decref(root);
-    return QN_OK;
+    return bad == QN_BANDWIDTHS ? QN_OK
+                                : qn_parse_error_set(parse_error, file, 1,
+                                                     qn_bandwidth_name(bad),
+                                                     QN_JSON_BANDWIDTH_HINT);
 }
 
 int qn_machine_parse_csv(struct qn_machine **out,

@@ -97,6 +97,30 @@ static int read_number(const struct qn_json_document *d, json_t *root,
     return QN_OK;
 }
 
+uint32_t qn_json_read_bandwidths(json_t *root, struct qn_machine_facts *f)
+{
+    for (uint32_t b = 0; b < QN_BANDWIDTHS; b++) {
+        json_t *value = json_object_get(root, qn_bandwidth_name(b));
+        const double x = json_number_value(value);
+        if (value != NULL &&
+            !(x >= QN_BANDWIDTH_LEAST && x <= QN_BANDWIDTH_MOST)) {
+            return b;
+        }
+        f->bandwidth[b] = x;
+    }
+    return QN_BANDWIDTHS;
+}
+
+static int read_bandwidths(const struct qn_json_document *d, json_t *root,
+                           struct qn_machine_facts *f)
+{
+    const uint32_t bad = qn_json_read_bandwidths(root, f);
+    return bad == QN_BANDWIDTHS
+               ? QN_OK
+               : qn_json_fault_member(d, qn_bandwidth_name(bad),
+                                      QN_JSON_BANDWIDTH_HINT);
+}
+
 static int check_symmetric(const struct qn_json_document *d, const char *key,
                            const struct qn_machine *m, const double *x)
 {
@@ -182,10 +206,7 @@ int qn_json_read_facts(const struct qn_json_document *d, json_t *root,
               : read_number(d, root, "clock_ghz", QN_GHZ_MAX, &f->clock_ghz);
     err =
         err ? err : read_number(d, root, "queued_factor", 1, &f->queued_factor);
-    for (uint32_t b = 0; err == QN_OK && b < QN_BANDWIDTHS; b++) {
-        err = read_number(d, root, qn_bandwidth_name(b), QN_BANDWIDTH_MOST,
-                          &f->bandwidth[b]);
-    }
+    err = err ? err : read_bandwidths(d, root, f);
     err = err ? err : read_matrix(d, root, "round_trip", m, &f->round_trip);
     err = err ? err : check_symmetric(d, "round_trip", m, f->round_trip);
     err = err ? err : read_matrix(d, root, "level", m, &f->level);

@@ -44,6 +44,13 @@ bool qn_json_has_facts(const struct qn_machine *m);
 int qn_json_read_facts(const struct qn_json_document *d, json_t *root,
                        struct qn_machine *m);
 
+#define QN_JSON_BANDWIDTH_HINT                                                 \
+    "write a number from 0.001 to 1000, or leave it out"
+
+/** Fill the bandwidths from the members that are there.
+ *  @return QN_BANDWIDTHS; or the first one that is out of range. */
+uint32_t qn_json_read_bandwidths(json_t *root, struct qn_machine_facts *f);
+
 /** Write each fact that is known, with a comma before it. */
 void qn_json_write_facts(const struct qn_machine *m, FILE *f);
 

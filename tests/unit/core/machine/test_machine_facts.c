@@ -107,6 +107,50 @@ Test(machine_facts, a_folder_keeps_them_all_and_none_of_another_machine)
     cr_expect_eq(folder_remove(folder), 3);
 }
 
+/* X in a file of either form. @return the line that refuses it; "": none. */
+static const char *refusal(const char *x, bool json)
+{
+    static struct qn_parse_error f;
+    static const char numa[] = "core,phys,cache,node,socket\n0,0,0,0,0\n";
+    static const char pairs[] = "from,to,send_cycles,receive_cycles\n";
+    struct qn_machine *m = NULL, *one = NULL;
+    char meta[64], *text, *end;
+    f.text[0] = '\0';
+    snprintf(meta, sizeof meta, "{\"copy_gb_s\": %s}", x);
+    const struct qn_machine_text t = {.folder = "d",
+                                      .numa = {numa, sizeof numa - 1},
+                                      .pairs = {pairs, sizeof pairs - 1},
+                                      .meta = {meta, strlen(meta)}};
+    cr_assert_eq(qn_machine_create(&one, 1), QN_OK);
+    one->facts.bandwidth[QN_BANDWIDTH_COPY] = 123;
+    text = text_of(one);
+    end = strstr(text, "123");
+    cr_assert_not_null(end);
+    snprintf(end, 64, "%s\n}\n", x);
+    const int rc = json ? qn_machine_parse_json(&m, "m", text, strlen(text), &f)
+                        : qn_machine_parse_csv(&m, &t, &f);
+    cr_expect_eq(rc, f.text[0] == '\0' ? QN_OK : QN_EINVAL, "%s", f.text);
+    free(text);
+    qn_machine_destroy(one);
+    qn_machine_destroy(m);
+    return f.text;
+}
+
+Test(machine_facts, a_bandwidth_out_of_range_is_refused_in_either_form)
+{
+    static const char *const wrong[] = {"1e-5", "0", "-1", "1001", "\"8\""};
+    for (int json = 0; json <= 1; json++) {
+        for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+            const char *line = refusal(wrong[i], json);
+            cr_expect(strstr(line, "copy_gb_s") != NULL &&
+                          strstr(line, "from 0.001 to 1000") != NULL,
+                      "%s: '%s'", wrong[i], line);
+        }
+        cr_expect_str_eq(refusal("0.001", json), "");
+        cr_expect_str_eq(refusal("1000", json), "");
+    }
+}
+
 static int parse_trips(struct qn_machine **m, const char *trips,
                        struct qn_parse_error *f)
 {
@@ -215,6 +259,10 @@ Test(machine_facts, a_subset_keeps_those_of_its_pairs)
 Test(machine_facts, those_out_of_range_make_no_machine)
 {
     struct qn_machine *m = known();
+    m->facts.bandwidth[QN_BANDWIDTH_LINK] = QN_BANDWIDTH_LEAST / 2;
+    cr_expect_eq(qn_machine_check(m), QN_EINVAL);
+    m->facts.bandwidth[QN_BANDWIDTH_LINK] = QN_BANDWIDTH_LEAST;
+    cr_expect_eq(qn_machine_check(m), QN_OK);
     m->facts.unstable[1] = false; /* of one direction only */
     cr_expect_eq(qn_machine_check(m), QN_EINVAL);
     m->facts.unstable[1] = true;
@@ -241,8 +289,8 @@ static const struct {
     const char *fact, *parse_error;
 } wrong[] = {
     {"\"cpu\": 7", "m:2: cpu: write a string"},
-    {"\"link_gb_s\": 0", "m:2: link_gb_s: write a number above 0"},
-    {"\"cache_mib\": 1001", "m:2: cache_mib: write a number above 0"},
+    {"\"link_gb_s\": 0", "m:2: link_gb_s: write a number from 0.001"},
+    {"\"cache_mib\": 1001", "m:2: cache_mib: write a number from 0.001"},
     {"\"queued_factor\": 0", "m:2: queued_factor: write a number"},
     {"\"queued_factor\": 1.01", "m:2: queued_factor: write a number"},
     {"\"queued_factor\": \"x\"", "m:2: queued_factor: write a number"},
