@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
 
@@ -44,6 +45,7 @@ struct qn_bulk {
     uint64_t *given_free;       /* [caches] */
     uint64_t *taken;            /* [caches] bytes */
     uint64_t *memory_free, *in_free, *out_free; /* [regions] */
+    uint64_t last;                              /* of the last request, ps */
     struct slot *slot;                          /* [slots] a power of two */
     uint32_t slots, count;
 };
@@ -200,6 +202,8 @@ uint64_t qn_bulk_piece(struct qn_bulk *b, const struct qn_bulk_request *c,
 {
     struct piece p = {
         .b = b, .now = now, .lines = ceil((double)c->bytes / LINE)};
+    QN_ASSERT(now >= b->last);
+    b->last = now;
     p.end = now + times(&p, b->near);
     bring(&p, c);
     place(&p, c);
@@ -336,6 +340,7 @@ void qn_bulk_destroy(struct qn_bulk *b)
 
 void qn_bulk_rest(struct qn_bulk *b)
 {
+    b->last = 0;
     memset(b->given_free, 0, b->n * sizeof *b->given_free);
     memset(b->memory_free, 0, 3 * (size_t)b->n * sizeof *b->memory_free);
 }

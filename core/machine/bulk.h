@@ -62,7 +62,8 @@ void qn_bulk_reset(struct qn_bulk *b);
 /** Only the caches are as they are; all is free from time 0 on. */
 void qn_bulk_rest(struct qn_bulk *b);
 
-/** @param now  ps; not before that of earlier calls. @return when the piece
+/** @param now  ps; not before that of earlier calls since the last
+ *  qn_bulk_rest (asserted). @return when the piece
  *  ends, later than now. Without memory it forgets what caches have. */
 uint64_t qn_bulk_piece(struct qn_bulk *b, const struct qn_bulk_request *c,
                        uint64_t now);

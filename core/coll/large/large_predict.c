@@ -29,7 +29,8 @@ struct step {
 struct walker {
     struct step *step;
     uint32_t steps, room, next;
-    uint64_t done; /* bytes of the next step */
+    uint64_t done;  /* bytes of the next step */
+    bool left_done; /* of a combination: the left operand's next piece */
     uint64_t clock;
     uint32_t word;
     bool blocked;
@@ -101,9 +102,13 @@ static void go_on(struct walk *w, uint32_t by, const struct step *s)
     struct walker *x = &w->walker[by];
     const uint64_t at = x->done;
     const uint64_t bytes = QN_MIN(s->bytes - at, QN_BULK_PIECE);
-    if (s->kind == QN_LARGE_COMBINE && s->left != s->to) {
+    /* By itself: others may ask between the two. */
+    if (s->kind == QN_LARGE_COMBINE && s->left != s->to && !x->left_done) {
         piece(w, by, s->left + at, s->left_owner, s->to + at, s->taker, bytes);
+        x->left_done = true;
+        return;
     }
+    x->left_done = false;
     piece(w, by, s->from + at, s->owner, s->to + at, s->taker, bytes);
     x->done += bytes;
     if (x->done >= s->bytes) {
@@ -195,10 +200,12 @@ static uint64_t walk_once(struct walk *w)
     return end;
 }
 
-/* Inputs lie in the caches of their members, as far as these hold them. */
+/* Inputs lie in the caches of their members, as far as these hold them. One
+ * after the other: only where they lie counts. */
 static void touch_inputs(struct walk *w)
 {
     const struct qn_large_plan *p = w->p;
+    uint64_t now = 0;
     for (uint32_t i = 0; i < p->n; i++) {
         const bool all =
             i == p->root && p->variant->operation == QN_LARGE_SCATTER;
@@ -208,7 +215,9 @@ static void touch_inputs(struct walk *w)
         w->self = i;
         const uint64_t at = address(w, &in, &owner);
         for (uint64_t k = 0; k < bytes; k += QN_BULK_PIECE) {
+            w->walker[i].clock = now;
             piece(w, i, at + k, i, at + k, i, QN_BULK_PIECE);
+            now = w->walker[i].clock;
         }
     }
 }

@@ -21,7 +21,10 @@
 #define QN_LARGE_CHOICES 6u
 
 /** The variants that are predicted to take least, by operation and size. The
- *  same at all members that made it from the same machine. */
+ *  same at all members that made it from the same machine. Predicted for root
+ *  0; another root gets the same variant, over a tree of its own (up to
+ *  QN_LARGE_OWN_TREES members), or over that of root 0, in which it comes above
+ *  member 0: one more copy on the way. */
 struct qn_large_choices {
     const struct qn_large_variant *of[QN_LARGE_OPERATIONS][QN_LARGE_CHOICES];
 };

@@ -6,6 +6,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/coll/large/large.h"
+#include "core/coll/large/large_predict.h"
 #include "tests/support/test.h"
 
 static struct qn_large l; /* too large for the stack */
@@ -95,6 +96,69 @@ Test(large, calls_that_cannot_be_run_change_nothing)
     cr_assert_eq(lines[0].word, 0);
     c = call_of("gather/pull/flat", 8);
     cr_assert_eq(qn_large_run(&l, &c), QN_OK);
+}
+
+/* Choices in which each operation and size has another variant. */
+static struct qn_large_choices choices_of(enum qn_large_direction direction)
+{
+    struct qn_large_choices c = {{{NULL}}};
+    const struct qn_large_variant *v;
+    uint32_t count[QN_LARGE_OPERATIONS] = {0};
+    for (uint32_t i = 0; (v = qn_large_variant_at(i)) != NULL; i++) {
+        uint32_t *n = &count[v->operation];
+        if (v->direction == direction && *n < QN_LARGE_CHOICES) {
+            c.of[v->operation][(*n)++] = v;
+        }
+    }
+    for (uint32_t op = 0; op < QN_LARGE_OPERATIONS; op++) {
+        for (uint32_t i = count[op]; i < QN_LARGE_CHOICES; i++) {
+            c.of[op][i] = c.of[op][i % count[op]];
+        }
+    }
+    return c;
+}
+
+Test(large, a_call_without_a_variant_runs_the_choice_of_its_size)
+{
+    const struct qn_large_choices choices = choices_of(QN_LARGE_PULL);
+    static uint64_t in[(1 << 16) / 8 + 1], out[(1 << 16) / 8 + 1];
+    init(1, false, false);
+    l.o.choices = &choices;
+    for (uint32_t op = 0; op < QN_LARGE_OPERATIONS; op++) {
+        static const uint64_t bytes[] = {8, 1 << 14, (1 << 14) + 8, 1 << 16,
+                                         (1 << 16) + 8};
+        static const uint32_t index[] = {0, 0, 1, 1, 2};
+        for (uint32_t i = 0; i < QN_ARRAY_COUNT(bytes); i++) {
+            const struct qn_large_call c = {.operation =
+                                                (enum qn_large_operation)op,
+                                            .bytes = bytes[i],
+                                            .in = in,
+                                            .out = out,
+                                            .op = &qn_sum_u64};
+            memset(out, 0, sizeof out);
+            in[0] = 7 + i;
+            cr_assert_eq(qn_large_run(&l, &c), QN_OK);
+            cr_expect_eq(l.plan.variant, choices.of[op][index[i]], "%u, %llu",
+                         op, (unsigned long long)bytes[i]);
+            cr_expect_eq(out[0], op == QN_LARGE_BROADCAST ? 0 : 7 + i);
+        }
+    }
+    qn_large_fini(&l);
+}
+
+/* A name goes before the choice; choices of a group that shares are refused in
+ * one that does not. */
+Test(large, a_name_goes_before_a_choice_and_a_choice_may_be_refused)
+{
+    const struct qn_large_choices choices = choices_of(QN_LARGE_PUSH);
+    init(1, false, false);
+    l.o.choices = &choices;
+    struct qn_large_call c = call_of("broadcast/pull/flat", 8);
+    cr_assert_eq(qn_large_run(&l, &c), QN_OK);
+    cr_expect_eq(l.plan.variant, c.variant);
+    c.variant = NULL;
+    cr_expect_eq(qn_large_run(&l, &c), QN_EPERM);
+    qn_large_fini(&l);
 }
 
 Test(large, a_shown_buffer_lies_in_the_own_arena)
