@@ -10,7 +10,6 @@
  * --limit-ms, it is not measured further (threads that spin where they share
  * cores). Then it is checked that each member sees what all did before.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +23,7 @@
 #include "loadgen/base/options.h"
 #include "loadgen/base/output_path.h"
 #include "loadgen/cli/quoin.h"
+#include "loadgen/collective/kinds_plot.h"
 
 #define PROGRAM    "quoin bench barrier"
 #define GROUPS_MAX 8u
@@ -367,21 +367,14 @@ static int prepare(struct bench *b)
     return status == 0 ? load_prices(b) : status;
 }
 
-static int draw(const struct bench *b, const json_t *groups)
-{
-    FILE *to = qn_output_path_open(b->plot);
-    int error = errno;
-    if (to != NULL) {
-        qn_barrier_plot(groups, to);
-        error = qn_output_path_close(to);
-    }
-    if (to == NULL || error != 0) {
-        fprintf(stderr, PROGRAM ": cannot write %s: %s\n",
-                qn_output_path_name(b->plot), strerror(error));
-        return 1;
-    }
-    return 0;
-}
+static const struct qn_kinds_plot picture = {
+    .title = "Barriers, time of each",
+    .description = "Time of a barrier over the number of members",
+    .members = "members",
+    .rows = "subjects",
+    .row = "subject",
+    .names = 200,
+    .height = 550};
 
 static int measure(struct bench *b)
 {
@@ -403,7 +396,8 @@ static int measure(struct bench *b)
         fprintf(stderr, PROGRAM ": cannot write the result\n");
         status = 1;
     }
-    if (b->plot != NULL && draw(b, groups) != 0) {
+    if (b->plot != NULL &&
+        qn_kinds_plot(&picture, groups, b->plot, PROGRAM) != 0) {
         status = 1;
     }
     json_decref(all);

@@ -29,8 +29,4 @@ void qn_barrier_table_head(uint32_t members, const char *kind,
 /** Print a row, whose values are sorted. @return its object. */
 json_t *qn_barrier_table_row(struct qn_barrier_row *r);
 
-/** Draw the time of each subject over the number of members.
- *  @param groups  Of JSON objects with members, kind, subjects. */
-void qn_barrier_plot(const json_t *groups, FILE *to);
-
 #endif

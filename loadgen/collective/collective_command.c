@@ -17,6 +17,7 @@
 #include "loadgen/base/output_path.h"
 #include "loadgen/cli/quoin.h"
 #include "loadgen/collective/collective_report.h"
+#include "loadgen/collective/kinds_plot.h"
 #include "transports/registry.h"
 
 #define GROUPS_MAX 8u
@@ -321,15 +322,14 @@ static int run_groups(struct bench *b, json_t *to)
 
 /* ---- the command ---- */
 
-static int draw(const struct bench *b, const json_t *groups)
-{
-    FILE *to = qn_output_path_open(b->plot);
-    if (to == NULL) {
-        return fail("cannot write the picture");
-    }
-    qn_collective_plot(groups, to);
-    return qn_output_path_close(to) == 0 ? 0 : fail("cannot write the picture");
-}
+static const struct qn_kinds_plot picture = {
+    .title = "Collective operations, time of each",
+    .description = "Time of each operation over the number of nodes",
+    .members = "nodes",
+    .rows = "operations",
+    .row = "operation",
+    .names = 100,
+    .height = 430};
 
 static int measure(struct bench *b)
 {
@@ -345,7 +345,8 @@ static int measure(struct bench *b)
         fprintf(stderr, "%s: cannot write the result\n", program);
         status = 1;
     }
-    if (b->plot != NULL && draw(b, groups) != 0) {
+    if (b->plot != NULL &&
+        qn_kinds_plot(&picture, groups, b->plot, program) != 0) {
         status = 1;
     }
     json_decref(all);

@@ -1,158 +1,304 @@
 /*
- * A curve is named at its end, in its colour, so no legend is needed. What was
- * measured on the hardware are dots in the colour of the curve beside them.
+ * A curve is named at its end, in its colour, so no legend is needed. One of a
+ * single point is a dot. Other dots are what stands beside a curve, as a figure
+ * in print or a prediction.
+ *
+ * A logarithmic axis that follows from its points ends at round numbers; one
+ * whose ticks are its points ends a tenth beside them.
  */
-#include "loadgen/simulate/scc/scc_panel.h"
+#include "loadgen/plot/panel.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/base/assert.h"
 #include "core/base/bits.h"
+#include "loadgen/base/output_path.h"
 #include "loadgen/plot/plot.h"
 
-#define LEFT   56.0
-#define RIGHT  116.0 /* for names */
-#define TOP    34.0
-#define BOTTOM 48.0
+#define LEFT   72.0
+#define WIDTH  320.0 /* of the axes */
+#define TOP    40.0
+#define BOTTOM 50.0
+#define HEAD   64.0 /* of the picture */
 #define GAP    13.0 /* of names */
 
 static const char *const line_class[] = {"line c0", "line c1", "line c2",
                                          "line c3", "line c4", "line c5"};
 static const char *const text_class[] = {"c0", "c1", "c2", "c3", "c4", "c5"};
 
-struct qn_scc_curve *qn_scc_panel_curve(struct qn_scc_panel *p,
-                                        const char *name)
+/* ---- curves ---- */
+
+static struct qn_panel_curve *begin(struct qn_panel *p, const char *name,
+                                    bool dots)
 {
-    QN_ASSERT(p->curves < QN_SCC_CURVES_MAX);
-    struct qn_scc_curve *c = &p->curve[p->curves];
+    QN_ASSERT(p->curves < QN_PANEL_CURVES_MAX);
+    struct qn_panel_curve *c = &p->curve[p->curves];
     uint32_t lines = 0;
     for (uint32_t i = 0; i < p->curves; i++) {
         lines += !p->curve[i].dots;
     }
-    *c = (struct qn_scc_curve){.name = name, .color = lines};
+    *c = (struct qn_panel_curve){
+        .name = name, .color = lines - dots, .dots = dots};
     p->curves++;
     return c;
 }
 
-struct qn_scc_curve *qn_scc_panel_dots(struct qn_scc_panel *p)
+struct qn_panel_curve *qn_panel_curve(struct qn_panel *p, const char *name)
 {
-    QN_ASSERT(p->curves > 0 && p->curves < QN_SCC_CURVES_MAX);
-    struct qn_scc_curve *c = &p->curve[p->curves];
-    *c = (struct qn_scc_curve){.color = c[-1].color, .dots = true};
-    p->curves++;
-    return c;
+    return begin(p, name, false);
 }
 
-void qn_scc_curve_point(struct qn_scc_curve *c, double x, double y)
+struct qn_panel_curve *qn_panel_dots(struct qn_panel *p)
 {
-    QN_ASSERT(c->points < QN_SCC_POINTS_MAX);
+    QN_ASSERT(p->curves > 0);
+    return begin(p, NULL, true);
+}
+
+void qn_panel_point(struct qn_panel_curve *c, double x, double y)
+{
+    QN_ASSERT(c->points < QN_PANEL_POINTS_MAX);
     c->x[c->points] = x;
     c->y[c->points] = y;
     c->points++;
 }
 
+static struct qn_panel_curve *find(struct qn_panel *p, const char *name)
+{
+    for (uint32_t i = 0; i < p->curves; i++) {
+        struct qn_panel_curve *c = &p->curve[i];
+        if (!c->dots && strcmp(c->name, name) == 0) {
+            return c;
+        }
+    }
+    return p->curves < QN_PANEL_CURVES_MAX ? begin(p, name, false) : NULL;
+}
+
+void qn_panel_add(struct qn_panel *p, const char *name, double x, double y)
+{
+    struct qn_panel_curve *c = y > 0 ? find(p, name) : NULL;
+    if (c == NULL || c->points == QN_PANEL_POINTS_MAX) {
+        return;
+    }
+    uint32_t i = c->points++;
+    for (; i > 0 && c->x[i - 1] > x; i--) {
+        c->x[i] = c->x[i - 1];
+        c->y[i] = c->y[i - 1];
+    }
+    c->x[i] = x;
+    c->y[i] = y;
+}
+
+/* ---- axes ---- */
+
 struct frame {
     struct qn_scale x, y;
 };
 
-static struct frame frame_of(const struct qn_scc_panel *p, double left,
-                             double top)
+static void widen(double range[2], double value)
 {
-    double most = 0;
-    for (uint32_t i = 0; i < p->curves; i++) {
-        for (uint32_t j = 0; j < p->curve[i].points; j++) {
-            most = fmax(most, p->curve[i].y[j]);
-        }
-    }
-    double bottom = top + QN_SCC_PANEL_HEIGHT - BOTTOM;
-    return (struct frame){
-        .x = {.log = p->log_x,
-              .lo = p->log_x ? 1 : 0,
-              .hi = p->x_most,
-              .from = left + LEFT,
-              .to = left + QN_SCC_PANEL_WIDTH - RIGHT},
-        .y = {.lo = 0,
-              .hi = p->y_most > 0 ? p->y_most : qn_axis_end(most),
-              .from = bottom,
-              .to = top + TOP}};
+    range[0] = fmin(range[0], value);
+    range[1] = fmax(range[1], value);
 }
 
-static void draw_axes(const struct qn_scc_panel *p, const struct frame *f,
-                      FILE *to)
+/* @param range  The least and the largest value. */
+static struct qn_scale scale_of(const struct qn_panel_axis *a,
+                                const double range[2], double from, double to)
+{
+    struct qn_scale s = {.log = a->log, .from = from, .to = to};
+    s.lo = a->log ? 1 : 0;
+    s.hi = a->most;
+    if (a->most > 0) {
+        return s;
+    }
+    if (!a->log) {
+        s.hi = qn_axis_end(QN_MAX(range[1], 0.0));
+        return s;
+    }
+    const bool any = range[0] > 0 && isfinite(range[0]);
+    s.lo = any ? range[0] : 1;
+    s.hi = any ? range[1] : 1;
+    if (a->at_points) {
+        s.lo *= 0.9;
+        s.hi *= 1.1;
+    } else {
+        qn_axis_log(&s.lo, &s.hi);
+    }
+    return s;
+}
+
+/* The axes of panel `i`, where its corner is at left, top. */
+static struct frame frame_of(const struct qn_panels *s, uint32_t i, double left,
+                             double top)
+{
+    double x[2] = {INFINITY, 0}, y[2] = {INFINITY, 0};
+    const uint32_t first = s->same_axes ? 0 : i;
+    const uint32_t end = s->same_axes ? s->count : i + 1;
+    for (uint32_t k = first; k < end; k++) {
+        const struct qn_panel *p = &s->panel[k];
+        for (uint32_t c = 0; c < p->curves; c++) {
+            for (uint32_t j = 0; j < p->curve[c].points; j++) {
+                widen(x, p->curve[c].x[j]);
+                widen(y, p->curve[c].y[j]);
+            }
+        }
+    }
+    const struct qn_panel *p = &s->panel[i];
+    return (struct frame){
+        .x = scale_of(&p->x, x, left + LEFT, left + LEFT + WIDTH),
+        .y = scale_of(&p->y, y, top + s->height - BOTTOM, top + TOP)};
+}
+
+/* Each x that a curve has, once. */
+static void ticks_of_points(struct qn_ticks *t, const struct qn_panel *p)
+{
+    t->count = 0;
+    for (uint32_t c = 0; c < p->curves; c++) {
+        for (uint32_t j = 0; j < p->curve[c].points; j++) {
+            const double x = p->curve[c].x[j];
+            uint32_t i = 0;
+            while (i < t->count && fabs(t->at[i] - x) > 0) {
+                i++;
+            }
+            if (i == t->count && i < QN_TICKS_MAX) {
+                t->at[t->count++] = x;
+            }
+        }
+    }
+}
+
+static void draw_x(const struct qn_panel *p, const struct frame *f, FILE *to)
 {
     struct qn_ticks t;
-    char label[QN_LABEL_MAX];
-    qn_ticks_linear(&t, 0, f->y.hi, 7);
-    for (uint32_t i = 0; i < t.count; i++) {
-        double y = qn_scale_at(&f->y, t.at[i]);
-        qn_label_count(label, t.at[i]);
-        qn_svg_line(to, "grid", f->x.from, y, f->x.to, y);
-        qn_svg_text(to, "tick end", f->x.from - 6, y + 4, label);
-    }
-    if (p->log_x) {
+    if (p->x.at_points) {
+        ticks_of_points(&t, p);
+    } else if (p->x.log) {
         qn_ticks_log(&t, f->x.lo, f->x.hi, 7);
     } else {
         qn_ticks_linear(&t, 0, f->x.hi, 9);
     }
     for (uint32_t i = 0; i < t.count; i++) {
-        double x = qn_scale_at(&f->x, t.at[i]);
-        qn_label_count(label, t.at[i]);
+        char label[QN_LABEL_MAX];
+        const double x = qn_scale_at(&f->x, t.at[i]);
+        p->x.label(label, t.at[i]);
         qn_svg_line(to, "axis", x, f->y.from, x, f->y.from + 4);
         qn_svg_text(to, "tick mid", x, f->y.from + 17, label);
     }
     qn_svg_line(to, "axis", f->x.from, f->y.from, f->x.to, f->y.from);
-    qn_svg_text(to, "tick mid", (f->x.from + f->x.to) / 2, f->y.from + 33,
-                p->x_name);
+    if (p->x.name != NULL) {
+        qn_svg_text(to, "tick mid", (f->x.from + f->x.to) / 2, f->y.from + 33,
+                    p->x.name);
+    }
 }
 
-/* @return the last point of it that was drawn, in pixels. */
-static double draw_curve(const struct qn_scc_curve *c, const struct frame *f,
+static void draw_y(const struct qn_panel *p, const struct frame *f, FILE *to)
+{
+    struct qn_ticks t;
+    if (p->y.log) {
+        qn_ticks_log(&t, f->y.lo, f->y.hi, 12);
+    } else {
+        qn_ticks_linear(&t, 0, f->y.hi, 7);
+    }
+    for (uint32_t i = 0; i < t.count; i++) {
+        char label[QN_LABEL_MAX];
+        const double y = qn_scale_at(&f->y, t.at[i]);
+        p->y.label(label, t.at[i]);
+        qn_svg_line(to, "grid", f->x.from, y, f->x.to, y);
+        qn_svg_text(to, "tick end", f->x.from - 6, y + 4, label);
+    }
+    if (p->y.name != NULL) {
+        qn_svg_text(to, "tick", f->x.from, f->y.to - 12, p->y.name);
+    }
+}
+
+/* ---- drawing ---- */
+
+/* @return the height of its end. */
+static double draw_curve(const struct qn_panel_curve *c, const struct frame *f,
                          FILE *to)
 {
+    const uint32_t color = c->color % QN_ARRAY_COUNT(line_class);
+    const bool line = !c->dots && c->points > 1;
     struct qn_svg_path path;
     double last = f->y.from;
-    if (!c->dots) {
-        qn_svg_path_begin(&path, to, line_class[c->color]);
+    if (line) {
+        qn_svg_path_begin(&path, to, line_class[color]);
     }
     for (uint32_t i = 0; i < c->points; i++) {
-        double x = qn_scale_at(&f->x, c->x[i]);
-        double y = qn_scale_at(&f->y, c->y[i]);
-        bool out = c->y[i] > f->y.hi || c->x[i] > f->x.hi;
-        if (!out && c->dots) {
-            qn_svg_dot(to, text_class[c->color], x, y);
-        } else if (!out) {
-            qn_svg_path_point(&path, x, y);
-            last = y;
+        if (c->y[i] > f->y.hi || c->x[i] > f->x.hi) {
+            continue;
+        }
+        const double x = qn_scale_at(&f->x, c->x[i]);
+        last = qn_scale_at(&f->y, c->y[i]);
+        if (line) {
+            qn_svg_path_point(&path, x, last);
+        } else {
+            qn_svg_dot(to, text_class[color], x, last);
         }
     }
-    if (!c->dots) {
+    if (line) {
         qn_svg_path_end(&path);
     }
     return last;
 }
 
-void qn_scc_panel_draw(const struct qn_scc_panel *p, double left, double top,
+static void draw_panel(const struct qn_panel *p, const struct frame *f,
                        FILE *to)
 {
-    const struct frame f = frame_of(p, left, top);
-    double at[QN_SCC_CURVES_MAX];
-    const struct qn_scc_curve *named[QN_SCC_CURVES_MAX];
+    double at[QN_PANEL_CURVES_MAX];
+    const struct qn_panel_curve *named[QN_PANEL_CURVES_MAX];
     uint32_t names = 0;
-    qn_svg_text(to, "head", left + LEFT, top + 14, p->title);
-    qn_svg_text(to, "tick", left + LEFT, top + 28, p->y_name);
-    draw_axes(p, &f, to);
+    qn_svg_text(to, "head", f->x.from, f->y.to - 26, p->title);
+    draw_y(p, f, to);
+    draw_x(p, f, to);
     for (uint32_t i = 0; i < p->curves; i++) {
-        double y = draw_curve(&p->curve[i], &f, to);
+        const double y = draw_curve(&p->curve[i], f, to);
         if (!p->curve[i].dots) {
             at[names] = y;
-            named[names] = &p->curve[i];
-            names++;
+            named[names++] = &p->curve[i];
         }
     }
-    qn_labels_spread(at, names, GAP, f.y.to, f.y.from);
+    qn_labels_spread(at, names, GAP, f->y.to, f->y.from);
     for (uint32_t i = 0; i < names; i++) {
-        qn_svg_text(to, text_class[named[i]->color], f.x.to + 6, at[i] + 4,
-                    named[i]->name);
+        qn_svg_text(to,
+                    text_class[named[i]->color % QN_ARRAY_COUNT(text_class)],
+                    f->x.to + 6, at[i] + 4, named[i]->name);
     }
+}
+
+void qn_panels_draw(const struct qn_panels *s, FILE *to)
+{
+    const uint32_t rows = (s->count + s->columns - 1) / s->columns;
+    const double width = LEFT + WIDTH + s->names;
+    qn_svg_begin(to, s->columns * width, HEAD + rows * s->height, s->title,
+                 s->description);
+    qn_svg_text(to, "title", 24, 32, s->title);
+    if (s->note != NULL) {
+        qn_svg_text(to, "note", 24, 50, s->note);
+    }
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct frame f = frame_of(s, i, i % s->columns * width,
+                                        HEAD + i / s->columns * s->height);
+        draw_panel(&s->panel[i], &f, to);
+    }
+    qn_svg_end(to);
+}
+
+int qn_panels_write(const struct qn_panels *s, const char *path,
+                    const char *program)
+{
+    FILE *to = qn_output_path_open(path);
+    int error = errno;
+    if (to != NULL) {
+        qn_panels_draw(s, to);
+        error = qn_output_path_close(to);
+    }
+    if (to == NULL || error != 0) {
+        fprintf(stderr, "%s: cannot write %s: %s\n", program,
+                qn_output_path_name(path), strerror(error));
+        return 1;
+    }
+    return 0;
 }

@@ -11,7 +11,6 @@
  */
 #include "loadgen/sync/sync_bench.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -305,22 +304,6 @@ static json_t *report_all(const struct bench *b)
                      "compiler", __VERSION__, "runs", runs);
 }
 
-static int draw(const struct bench *b, const json_t *all)
-{
-    FILE *to = qn_output_path_open(b->plot);
-    int error = errno;
-    if (to != NULL) {
-        qn_sync_plot(all, to);
-        error = qn_output_path_close(to);
-    }
-    if (to == NULL || error != 0) {
-        fprintf(stderr, "%s: cannot write %s: %s\n", b->program,
-                qn_output_path_name(b->plot), strerror(error));
-        return 1;
-    }
-    return 0;
-}
-
 static int report(const struct bench *b)
 {
     json_t *all = report_all(b);
@@ -331,7 +314,7 @@ static int report(const struct bench *b)
         status = 1;
     }
     if (status == 0 && b->plot != NULL) {
-        status = draw(b, all);
+        status = qn_sync_plot(all, b->plot, b->program);
     }
     json_decref(all);
     return status;

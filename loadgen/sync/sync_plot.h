@@ -5,10 +5,9 @@
  *  rate, and p99.9 of an operation, over the number of threads. */
 
 #include <jansson.h>
-#include <stdio.h>
 
-/** @param report  What the command tells as JSON. Borrowed. The caller checks
- *  ferror(). */
-void qn_sync_plot(const json_t *report, FILE *to);
+/** @param report  What the command tells as JSON. Borrowed.
+ *  @return the exit status: 0, or 1 after a line of `program`. */
+int qn_sync_plot(const json_t *report, const char *path, const char *program);
 
 #endif
