@@ -10,13 +10,13 @@
  * While one turn follows another, the descriptors are looked at every
  * LOOK_EVERY: the channels between members are memory, and need no look. To arm
  * takes two system calls, and to wake takes one of the peer that rings. So a
- * member that has its core (`spin_ns`) says "again" for a while before. Most of
- * these turns are the driver's only: what comes is found sooner so, and the
- * code of a command stays in the first cache. The turn that arms is a whole
- * one, so is each that something else is due in, and there is one each
- * `spin_ns`, LOOK_EVERY or LOOKS turns, whichever comes first. One that shares
- * its core (`yields`) lets the others go first before it arms: what it waits
- * for may be theirs.
+ * member that has done something says "again" for a while before it arms:
+ * `spin_ns`, if it has its core; if it shares one, `yields` times, and lets the
+ * others go first, since what it waits for may be theirs. These turns are the
+ * driver's only: what comes is found sooner so, and the code of a command stays
+ * in the first cache. The turn that arms is a whole one, so is each that
+ * something else is due in, and there is one each LOOK_EVERY or LOOKS turns,
+ * whichever comes first.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -353,22 +353,26 @@ static int look_again(struct qn_group *g, qn_time_t at, uint32_t looks)
     return QN_GROUP_AGAIN;
 }
 
-/* What is due by now costs no system call: the next turn does it. */
+/* It has been at rest for less than its host wants it to wait, awake. */
+static bool lingers(const struct qn_group *g, qn_time_t now)
+{
+    return now < g->spin_until || g->yields < g->o.yields;
+}
+
+/* What is due by now costs no system call: the next turn does it. While it has
+ * just done something, turns of the driver follow, and say when it rests. */
 static int rest(struct qn_group *g, qn_time_t now, qn_time_t at)
 {
+    const bool ended =
+        qn_waits_ended(&g->proposals) || qn_waits_ended(&g->barriers);
     if (at <= now) {
         return QN_GROUP_AGAIN;
     }
-    if (g->driver != NULL && now < g->spin_until) {
-        return look_again(g, QN_MIN(at, g->spin_until), LOOKS);
+    if (g->driver != NULL && (ended || lingers(g, now))) {
+        return look_again(g, at, LOOKS);
     }
-    if (qn_waits_ended(&g->proposals) || qn_waits_ended(&g->barriers)) {
+    if (ended) {
         return QN_GROUP_AGAIN;
-    }
-    if (g->driver != NULL && g->yields < g->o.yields) {
-        g->yields++;
-        qn_member_yield(g->member, now);
-        return look_again(g, at, 1);
     }
     if (g->driver != NULL) {
         qn_member_arm(g->member);
@@ -453,8 +457,15 @@ static void turn_between(struct qn_group *g, qn_time_t now)
     g->turning = false;
 }
 
+/* Is there something for a turn of the driver? */
+static bool has_something(const struct qn_group *g)
+{
+    return g->asked || qn_waits_ended(&g->proposals) ||
+           qn_waits_ended(&g->barriers) || qn_member_again(g->member);
+}
+
 /* A turn of the driver only, if it has something to do. @return false: a whole
- * one is due. */
+ * one is due, which arms if there is nothing. */
 static bool between(struct qn_group *g)
 {
     struct qn_group_call c;
@@ -464,11 +475,17 @@ static bool between(struct qn_group *g)
         return false;
     }
     g->looks--;
-    if (g->asked || qn_waits_ended(&g->proposals) ||
-        qn_waits_ended(&g->barriers) || qn_member_again(g->member)) {
+    if (has_something(g)) {
         qn_group_call_begin(g, &c);
         turn_between(g, now);
         qn_group_call_end(&c);
+    } else if (now >= g->spin_until) {
+        if (g->yields >= g->o.yields) {
+            g->looks = 0;
+            return false;
+        }
+        g->yields++;
+        qn_member_yield(g->member, now);
     }
     return true;
 }
