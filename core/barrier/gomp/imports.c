@@ -148,7 +148,14 @@ __attribute__((constructor)) static void find_last(void)
  * know of the return yet may see either, as with the linker's lock. */
 static bool is_as_at_start(void)
 {
-    return last_at_start != NULL && last_at_start->l_next == NULL;
+    _Static_assert(sizeof last_at_start->l_next == sizeof(qn_a64), "a word");
+    if (last_at_start == NULL) {
+        return false;
+    }
+    /* relaxed: NULL or not is all that is asked. The linker has a plain pointer
+     * there, which it stores as one word. */
+    const qn_a64 *next = (const void *)&last_at_start->l_next;
+    return qn_load(next, QN_RELAXED) == 0;
 }
 
 bool qn_gomp_imports_tasks(void)

@@ -1,7 +1,7 @@
 /*
- * A table by size, in thread-specific data: a thread that begins teams finds a
- * barrier by one look, and two threads that begin teams at the same time share
- * none. A forked child has a copy of the table, in which no member waits.
+ * A table by size, in memory of the thread that begins the teams: two such
+ * threads share nothing. A forked child has a copy of it, in which no member
+ * waits.
  */
 #include "core/barrier/gomp/team_barriers.h"
 
@@ -9,72 +9,92 @@
 
 #include "core/base/alloc.h"
 #include "core/base/assert.h"
+#include "core/base/atomic.h"
 #include "core/base/err.h"
 
-/* Regions that a team remembers. A program that runs more of them in turn moves
- * a line per region to each thread, as each region of GOMP's does. */
-#define REGIONS 8u
+struct seat {
+    alignas(QN_CACHELINE) struct qn_barrier_member me;
+};
 
 struct team_barrier {
-    struct qn_team_region region[REGIONS];
-    struct qn_team_seat *seat; /* [size] owned */
-    void *memory;              /* owned; of the barrier */
+    struct seat *seat; /* [size] owned; each is used by that thread */
+    void *memory;      /* owned; of the barrier */
 };
 
-struct table {
-    struct team_barrier *of_size[QN_GOMP_TEAM_MAX + 1];
+struct qn_team_barriers {
+    uint32_t cores;
+    pthread_mutex_t making;               /* one thread makes a barrier */
+    qn_a64 of_size[QN_GOMP_TEAM_MAX + 1]; /* address of a struct team_barrier;
+                                             0: not made yet */
 };
 
-/* The key ends the table with its thread; the thread finds it here. A region
- * that a later destructor runs gets a new one, which the key ends in the next
- * round of destructors. */
-static _Thread_local struct table *table;
+/* There was no memory for it. */
+static struct team_barrier none;
+
+/* The key ends the barriers with their thread. A region that a later destructor
+ * runs gets new ones, which the key ends in the next round of destructors. */
 static pthread_key_t key;
 static bool has_key; /* false: the program has taken all of them */
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
 static void barrier_free(struct team_barrier *b)
 {
-    if (b != NULL) {
+    if (b != NULL && b != &none) {
         qn_alloc_free_lines(&qn_alloc_malloc, b->memory);
         qn_alloc_free_lines(&qn_alloc_malloc, b->seat);
+        qn_alloc_free(&qn_alloc_malloc, b);
     }
-    qn_alloc_free_lines(&qn_alloc_malloc, b);
 }
 
-static void table_free(void *arg)
+/* acquire -> the store of make. */
+static struct team_barrier *made(const struct qn_team_barriers *t,
+                                 uint32_t size)
 {
-    struct table *t = arg;
+    const uint64_t address = qn_load(&t->of_size[size], QN_ACQUIRE);
+    return (struct team_barrier *)(uintptr_t)address;
+}
+
+static void end(void *arg)
+{
+    struct qn_team_master *m = arg;
     for (uint32_t size = 0; size <= QN_GOMP_TEAM_MAX; size++) {
-        barrier_free(t->of_size[size]);
+        barrier_free(made(m->barriers, size));
     }
-    qn_alloc_free(&qn_alloc_malloc, t);
-    table = NULL;
+    (void)pthread_mutex_destroy(&m->barriers->making);
+    qn_alloc_free(&qn_alloc_malloc, m->barriers);
+    m->barriers = NULL;
+    m->ours = false;
 }
 
 static void make_key(void)
 {
-    has_key = pthread_key_create(&key, table_free) == 0;
+    has_key = pthread_key_create(&key, end) == 0;
 }
 
-/* NULL: there is no memory, or no key. */
-static struct table *table_make(void)
+bool qn_team_barriers_make(struct qn_team_master *m, uint32_t cores)
 {
-    (void)pthread_once(&key_once, make_key);
-    struct table *t =
-        has_key ? qn_alloc_zeroed(&qn_alloc_malloc, sizeof *t) : NULL;
-    if (t != NULL && pthread_setspecific(key, t) != 0) {
-        table_free(t);
-        t = NULL;
+    if (m->barriers != NULL) {
+        return true;
     }
-    return t;
+    (void)pthread_once(&key_once, make_key);
+    m->barriers =
+        has_key ? qn_alloc_zeroed(&qn_alloc_malloc, sizeof *m->barriers) : NULL;
+    if (m->barriers == NULL) {
+        return false;
+    }
+    m->barriers->cores = cores;
+    (void)pthread_mutex_init(&m->barriers->making, NULL);
+    if (pthread_setspecific(key, m) != 0) {
+        end(m);
+    }
+    return m->barriers != NULL;
 }
 
 static struct team_barrier *barrier_make(uint32_t size, uint32_t cores)
 {
     const struct qn_barrier_opts o = {.members = size, .cores = cores};
     const size_t bytes = qn_barrier_bytes(&o);
-    struct team_barrier *b = qn_alloc_lines(&qn_alloc_malloc, sizeof *b);
+    struct team_barrier *b = qn_alloc_zeroed(&qn_alloc_malloc, sizeof *b);
     if (b == NULL) {
         return NULL;
     }
@@ -90,39 +110,33 @@ static struct team_barrier *barrier_make(uint32_t size, uint32_t cores)
         const int rc = qn_barrier_join(b->memory, i, &b->seat[i].me);
         QN_ASSERT(rc == QN_OK);
     }
-    for (uint32_t i = 0; i < REGIONS; i++) {
-        b->region[i].size = size;
-        b->region[i].seat = b->seat;
-    }
     return b;
 }
 
-/* No thread reads any of them: the region before has ended. What this thread
- * writes, libgomp publishes with the address. */
-static struct qn_team_region *region_of(struct team_barrier *b,
-                                        void (*fn)(void *), void *data)
+/* All members are told of the one that the first one has made, or of `none`. */
+static struct team_barrier *make(struct qn_team_barriers *t, uint32_t size)
 {
-    const uintptr_t mixed = (uintptr_t)fn / 16 + (uintptr_t)data / 16;
-    struct qn_team_region *r = &b->region[mixed % REGIONS];
-    if (r->fn != fn || r->data != data) {
-        r->fn = fn;
-        r->data = data;
+    (void)pthread_mutex_lock(&t->making);
+    struct team_barrier *b = made(t, size);
+    if (b == NULL) {
+        b = barrier_make(size, t->cores);
+        b = b != NULL ? b : &none;
+        /* release -> made. */
+        qn_store(&t->of_size[size], (uintptr_t)b, QN_RELEASE);
     }
-    return r;
+    (void)pthread_mutex_unlock(&t->making);
+    return b;
 }
 
-struct qn_team_region *qn_team_region_of(uint32_t size, void (*fn)(void *),
-                                         void *data, int (*cores)(void))
+struct qn_barrier_member *qn_team_barriers_seat(const struct qn_team_master *m,
+                                                uint32_t size, uint32_t number)
 {
-    if (table == NULL) {
-        table = table_make();
-    }
-    if (table == NULL || size > QN_GOMP_TEAM_MAX) {
+    if (size < 2 || size > QN_GOMP_TEAM_MAX) {
         return NULL;
     }
-    struct team_barrier **of = &table->of_size[size];
-    if (*of == NULL) {
-        *of = barrier_make(size, (uint32_t)cores());
+    const struct team_barrier *b = made(m->barriers, size);
+    if (b == NULL) {
+        b = make(m->barriers, size);
     }
-    return *of == NULL ? NULL : region_of(*of, fn, data);
+    return b->seat == NULL ? NULL : &b->seat[number].me;
 }

@@ -10,38 +10,46 @@
  * before them were, and nothing is made anew.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/barrier/barrier.h"
 
 #define QN_GOMP_TEAM_MAX 256u /* larger teams keep GOMP's barrier */
 
-struct qn_team_seat {
-    alignas(QN_CACHELINE) struct qn_barrier_member me;
-};
+struct qn_team_barriers;
 
-/** What each thread of a team is told, in one line. It changes only where it
- *  is another region, so a region that is run again moves no line. */
-struct qn_team_region {
-    alignas(QN_CACHELINE) void (*fn)(void *);
-    void *data;
-    uint32_t size;
-    struct qn_team_seat *seat; /* [size] each is used by that thread */
+/** A thread that begins teams. It writes, outside of regions; its teams read
+ *  within them, so nothing else may lie in the line. */
+struct qn_team_master {
+    alignas(QN_CACHELINE) struct qn_team_barriers *barriers; /* owned; NULL:
+                                                                none */
+    bool ours;  /* its teams pass them; only with barriers */
+    bool known; /* its workers know it */
 };
 
 /**
- * The next region of the calling thread, with the barrier of that size. Both
- * are freed when the thread ends; the region holds until the next call.
+ * Room for the barriers of the calling thread's teams, if there is none yet.
+ * When the thread ends it is freed, and `ours` is false.
  *
- * @param size   Threads of the team, at least 2.
- * @param fn     What each of them runs, with `data`.
- * @param cores  Says how many cores they run on: omp_get_num_procs, a system
- *               call. Asked when the barrier is made.
- * @return NULL: a larger team, no memory, or no key for data of a thread.
- *
- * Any thread; allocates once per thread and size.
+ * @param m      Of the calling thread.
+ * @param cores  That its teams run on.
+ * @return false: no memory, or no key for data of a thread.
  */
-struct qn_team_region *qn_team_region_of(uint32_t size, void (*fn)(void *),
-                                         void *data, int (*cores)(void));
+bool qn_team_barriers_make(struct qn_team_master *m, uint32_t cores);
+
+/**
+ * The seat of a thread at the barrier of its team. The first one of the first
+ * team of that size makes the barrier.
+ *
+ * @param size    Threads of the team.
+ * @param number  In [0, size): the thread's.
+ * @return NULL, for all members: a team of one, a larger one, or there was no
+ *         memory.
+ *
+ * Any thread of a team of m's, in a region. The first time it takes a mutex.
+ */
+struct qn_barrier_member *qn_team_barriers_seat(const struct qn_team_master *m,
+                                                uint32_t size, uint32_t number);
 
 #endif

@@ -5,7 +5,7 @@
 int main(int argc, char **argv)
 {
     static const struct openmp_case all[] = {
-        {"tasks", openmp_tasks, 1 + 2 + 3 + 4},
+        {"tasks", openmp_tasks, 2 * (1 + 2 + 3 + 4)},
     };
     return openmp_cases(all, 1, argc, argv);
 }

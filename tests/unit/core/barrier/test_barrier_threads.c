@@ -8,16 +8,20 @@
  * On a busy machine each yield of a wait takes 3 ms, and a wait has four and
  * more: so episodes are few.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/barrier/barrier_internal.h"
 #include "tests/unit/core/barrier/barrier_of.h"
 
 #define MEMBERS_MOST 64u
+#define STALL_NS     100000 /* of a handler */
 
 /* Shared, by processes, too. */
 struct cells {
@@ -32,6 +36,10 @@ struct world {
     uint32_t passed; /* episodes, before these */
     bool one_core;
     bool slow; /* member 0 yields in front of each episode */
+    bool
+        stalled; /* each member sends a signal to the next one when it enters */
+    const struct worker *signalled; /* then: [members] */
+    pthread_barrier_t begin;        /* then: all threads have started */
 };
 
 struct worker {
@@ -40,6 +48,24 @@ struct worker {
     pthread_t thread;
     uint32_t wrong; /* cells found with another episode */
 };
+
+static _Thread_local volatile sig_atomic_t inside; /* a barrier */
+static qn_a32 stalls; /* handlers that ran inside */
+
+/* Every second one sleeps, the others yield, wherever the member is. */
+static void stall(int number)
+{
+    const struct timespec pause = {.tv_nsec = STALL_NS};
+    const int was = errno;
+    (void)number;
+    /* relaxed: the word alone. */
+    if (qn_fetch_add(&stalls, inside != 0, QN_RELAXED) % 2 == 0) {
+        (void)nanosleep(&pause, NULL);
+    } else {
+        (void)sched_yield();
+    }
+    errno = was;
+}
 
 static void stay_on_one_core(void)
 {
@@ -55,7 +81,13 @@ static uint32_t pass(const struct world *w, struct qn_barrier_member *me,
 {
     uint32_t wrong = 0;
     w->cells->cell[e % 2][me->member] = e;
+    inside = 1;
+    if (w->signalled != NULL) {
+        const uint32_t next = (me->member + 1) % w->members;
+        (void)pthread_kill(w->signalled[next].thread, SIGUSR1);
+    }
     qn_barrier_wait(me);
+    inside = 0;
     for (uint32_t i = 0; i < w->members; i++) {
         wrong += w->cells->cell[e % 2][i] != e;
     }
@@ -84,6 +116,9 @@ static uint32_t pass_all(const struct world *w, uint32_t member)
 static void *work(void *arg)
 {
     struct worker *me = arg;
+    if (me->w->signalled != NULL) {
+        (void)pthread_barrier_wait(&me->w->begin);
+    }
     me->wrong = pass_all(me->w, me->member);
     return NULL;
 }
@@ -97,6 +132,10 @@ static void with_threads(struct world *w)
     if (w->one_core) {
         stay_on_one_core(); /* and the threads that it starts */
     }
+    if (w->stalled) {
+        w->signalled = worker;
+        (void)pthread_barrier_init(&w->begin, NULL, w->members);
+    }
     for (uint32_t i = 0; i < w->members; i++) {
         worker[i] = (struct worker){.w = w, .member = i};
         cr_assert_eq(pthread_create(&worker[i].thread, NULL, work, &worker[i]),
@@ -106,6 +145,9 @@ static void with_threads(struct world *w)
         pthread_join(worker[i].thread, NULL);
         cr_expect_eq(worker[i].wrong, 0, "member %u: %u cells", i,
                      worker[i].wrong);
+    }
+    if (w->stalled) {
+        (void)pthread_barrier_destroy(&w->begin);
     }
 }
 
@@ -185,6 +227,30 @@ Test(barrier_threads, on_one_core_they_pass_too, .timeout = 60)
         (struct world){.members = 4, .episodes = 20, .one_core = true}, false);
     with_each_form(
         (struct world){.members = 3, .episodes = 20, .one_core = true}, true);
+}
+
+/* The member that enters last sends its signal to one that is inside, and stays
+ * there: so each episode has a stall. */
+static void stall_in_each_form(struct world w, bool own_cores)
+{
+    const struct sigaction act = {.sa_handler = stall};
+    uint32_t forms = 0;
+    EACH_FORM(form)
+    {
+        forms++;
+    }
+    w.stalled = true;
+    (void)sigaction(SIGUSR1, &act, NULL); /* calls are not restarted */
+    qn_store(&stalls, 0, QN_SEQ_CST);
+    with_each_form(w, own_cores);
+    cr_expect_geq(qn_load(&stalls, QN_SEQ_CST), forms * w.episodes);
+}
+
+Test(barrier_threads, a_signal_handler_may_sleep_or_yield_in_a_barrier,
+     .timeout = 60)
+{
+    stall_in_each_form((struct world){.members = 8, .episodes = 12}, false);
+    stall_in_each_form((struct world){.members = 3, .episodes = 12}, true);
 }
 
 static void *mapped(int fd, size_t bytes)
