@@ -1,0 +1,104 @@
+"""Remembers which sources a check has found clean, in whichever clone.
+
+The folder lies beside what ccache keeps and works as its direct mode does: the
+command, the checker's version and the source name the list of the files that were
+read when that was checked last; these with their contents name the verdict. Only
+a clean one is kept. So a check is left out if it would read the same bytes again.
+"""
+import concurrent.futures
+import functools
+import hashlib
+import os
+import shlex
+import subprocess
+import tempfile
+import time
+
+KEPT_DAYS = 30  # after its last use
+
+
+@functools.lru_cache(maxsize=None)
+def text_of(*command):
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+
+@functools.lru_cache(maxsize=None)
+def content(path):
+    with open(path, "rb") as f:
+        return hashlib.sha256(f.read()).hexdigest()
+
+
+def words_of(entry):
+    """@return the compiler's command of an entry of a database, and what it makes."""
+    words = shlex.split(entry["command"])
+    at = words.index("-o")
+    made = os.path.join(entry["directory"], words[at + 1])
+    return words[:at] + words[at + 2:], made
+
+
+def write(path, text):
+    """Others may write, or read, the same one."""
+    with tempfile.NamedTemporaryFile("w", dir=os.path.dirname(path), delete=False) as f:
+        f.write(text)
+    os.replace(f.name, path)
+
+
+class Verdicts:
+    def __init__(self, checker):
+        """@param checker  Its version, and what it is told beside the sources."""
+        self.checker, self.root = checker, os.getcwd()
+        self.folder = os.path.join(text_of("ccache", "-k", "cache_dir"), "verdicts")
+        os.makedirs(self.folder, exist_ok=True)
+
+    def _path(self, *texts):
+        key = hashlib.sha256("\0".join((self.checker,) + texts).encode()).hexdigest()
+        return os.path.join(self.folder, key)
+
+    def _paths(self, words, source):
+        """@return where the files that it reads are listed; the verdict by these, or None."""
+        command = " ".join(words).replace(self.root, ".")
+        listed = self._path("reads", command, content(source))
+        try:
+            with open(listed, encoding="utf-8") as f:
+                read = f.read().splitlines()
+            contents = [content(os.path.join(self.root, path)) for path in read]
+        except OSError:
+            return listed, None
+        return listed, self._path("clean", command, *read, *contents)
+
+    def _remember(self, words, source, reads):
+        listed, _ = self._paths(words, source)
+        write(listed, "\n".join(reads).replace(self.root, "."))
+        _, verdict = self._paths(words, source)
+        if verdict is not None:
+            write(verdict, "")
+
+    def _check(self, entry, check):
+        words, _ = words_of(entry)
+        listed, verdict = self._paths(words, entry["file"])
+        if verdict is not None and os.path.exists(verdict):
+            os.utime(listed)
+            os.utime(verdict)
+            return "known"
+        with tempfile.NamedTemporaryFile("r") as rule:
+            only = ["-fsyntax-only", "-MD", "-MF", rule.name]
+            if check(words, only, entry["directory"]) != 0:
+                return "failed"
+            reads = rule.read().replace("\\\n", " ").partition(": ")[2].split()
+        self._remember(words, entry["file"],
+                       [os.path.join(entry["directory"], path) for path in reads])
+        return "checked"
+
+    def check(self, entries, check):
+        """Two at a time, or as many as there are cores.
+
+        @param check  Of a compiler's words; those that make it only read, and tell what;
+                      and their folder: an exit status.
+        @return how many were checked and are clean, are known to be, have failed.
+        """
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            ends = list(pool.map(lambda entry: self._check(entry, check), entries))
+        for kept in os.scandir(self.folder):
+            if kept.stat().st_mtime < time.time() - KEPT_DAYS * 86400:
+                os.unlink(kept.path)
+        return [ends.count(end) for end in ("checked", "known", "failed")]
