@@ -22,13 +22,19 @@ static_assert(BODY + 8 * QN_NODES_MAX <= QN_DIALOGUE_BYTES, "BEGIN fits");
 
 /* ---- bytes --------------------------------------------------------------- */
 
+static void put_voters(uint8_t *b, const struct qn_dialogue_voters *v)
+{
+    qn_put_le(b, v->mask, 8);
+    qn_put_le(b + 8, v->entries, 4);
+}
+
 static void put_welcome(uint8_t *b, const struct qn_dialogue_layout *l)
 {
     qn_put_le(b, l->nodes, 4);
     qn_put_le(b + 4, l->cells, 4);
     qn_put_le(b + 8, l->log_bytes, 8);
     qn_put_le(b + 16, l->command_max, 8);
-    qn_put_le(b + 32, l->process_acceptor, 1);
+    qn_put_le(b + 24, l->process_acceptor, 1);
 }
 
 void qn_dialogue_encode(const struct qn_dialogue_msg *m, uint8_t *bytes)
@@ -51,7 +57,7 @@ void qn_dialogue_encode(const struct qn_dialogue_msg *m, uint8_t *bytes)
         break;
     case QN_DIALOGUE_WELCOME:
         put_welcome(b, &m->welcome.layout);
-        qn_put_le(b + 24, m->welcome.voters, 8);
+        put_voters(b + 25, &m->welcome.voters);
         break;
     case QN_DIALOGUE_PEER:
         qn_put_le(b, m->peer.node, 4);
@@ -61,7 +67,8 @@ void qn_dialogue_encode(const struct qn_dialogue_msg *m, uint8_t *bytes)
         qn_put_le(b + 17, m->peer.observer, 1);
         break;
     case QN_DIALOGUE_DONE:
-        qn_put_le(b, m->done.voters, 8);
+        qn_put_le(b, m->done.first, 8);
+        put_voters(b + 8, &m->done.voters);
         break;
     case QN_DIALOGUE_BEGIN:
         for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
@@ -88,13 +95,19 @@ static bool text(char *to, const uint8_t *from, size_t cap)
     return len < cap;
 }
 
+static void take_voters(const uint8_t *b, struct qn_dialogue_voters *v)
+{
+    v->mask = qn_get_le(b, 8);
+    v->entries = (uint32_t)qn_get_le(b + 8, 4);
+}
+
 static bool take_welcome(const uint8_t *b, struct qn_dialogue_layout *l)
 {
     l->nodes = (uint32_t)qn_get_le(b, 4);
     l->cells = (uint32_t)qn_get_le(b + 4, 4);
     l->log_bytes = qn_get_le(b + 8, 8);
     l->command_max = qn_get_le(b + 16, 8);
-    l->process_acceptor = b[32] != 0;
+    l->process_acceptor = b[24] != 0;
     return l->nodes >= 1 && l->nodes <= QN_NODES_MAX && l->cells >= 16 &&
            qn_is_pow2(l->cells);
 }
@@ -123,13 +136,15 @@ static bool take(const uint8_t *b, struct qn_dialogue_msg *m)
         return text(m->hello.application, b, QN_DIALOGUE_NAME) &&
                text(m->hello.transport, b + 64, QN_DIALOGUE_NAME);
     case QN_DIALOGUE_WELCOME:
-        m->welcome.voters = qn_get_le(b + 24, 8);
+        take_voters(b + 25, &m->welcome.voters);
         return take_welcome(b, &m->welcome.layout) &&
-               (m->welcome.voters & ~qn_low_bits(m->welcome.layout.nodes)) == 0;
+               (m->welcome.voters.mask &
+                ~qn_low_bits(m->welcome.layout.nodes)) == 0;
     case QN_DIALOGUE_PEER:
         return take_peer(b, m);
     case QN_DIALOGUE_DONE:
-        m->done.voters = qn_get_le(b, 8);
+        m->done.first = qn_get_le(b, 8);
+        take_voters(b + 8, &m->done.voters);
         return true;
     case QN_DIALOGUE_BEGIN:
         for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {

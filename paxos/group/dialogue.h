@@ -12,7 +12,7 @@
  *     guest, with a seat             each member
  *       PEER {itself} + outbox   -->   maps it
  *       <--  PEER {..} + outbox        each that the guest may need
- *       <--  DONE {first voters}       or REFUSE
+ *       <--  DONE {first voters, voters}   or REFUSE
  *     the member that founds         all that have come
  *       BEGIN {incarnations}     -->   of the first voters, when they have come
  *
@@ -31,7 +31,7 @@
 #include "core/base/bits.h"
 #include "core/node.h"
 
-#define QN_DIALOGUE_VERSION 3u
+#define QN_DIALOGUE_VERSION 4u
 #define QN_DIALOGUE_BYTES   528u
 #define QN_DIALOGUE_TEXT    160u /* of a refusal, with its zero */
 #define QN_DIALOGUE_NAME    64u  /* of an application, likewise */
@@ -62,6 +62,13 @@ struct qn_dialogue_layout {
     bool process_acceptor;
 };
 
+/** The voters that a member knows. */
+struct qn_dialogue_voters {
+    uint64_t mask;    /* none: the group has not begun, as far as known there */
+    uint32_t entries; /* of the utility log that it knows: of two, those of more
+                         entries are the present ones */
+};
+
 struct qn_dialogue_msg {
     enum qn_dialogue_kind kind;
     union {
@@ -72,8 +79,7 @@ struct qn_dialogue_msg {
         struct qn_dialogue_hello hello;
         struct {
             struct qn_dialogue_layout layout;
-            uint64_t voters; /* mask: of now; none: the group has not begun, as
-                                far as known there */
+            struct qn_dialogue_voters voters;
         } welcome;
         struct {
             qn_node_t node;       /* below QN_NODES_MAX */
@@ -83,8 +89,9 @@ struct qn_dialogue_msg {
             bool observer; /* the group does not begin with it */
         } peer;
         struct {
-            uint64_t voters; /* mask: with which the group has begun; none: it
-                                has not */
+            uint64_t first; /* mask: voters with which the group has begun;
+                               none: it has not */
+            struct qn_dialogue_voters voters;
         } done;
         struct {
             uint64_t incarnation[QN_NODES_MAX]; /* 0: none */

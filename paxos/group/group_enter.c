@@ -28,6 +28,8 @@
  * A guest that has met no member that runs belongs to a group that has not
  * begun. If the process that founds it ends, the attempt is void: each guest
  * gives its seat back and begins anew (qn_group_enter_again), and one founds.
+ * So does a guest that has taken the seat of a voter that was removed just
+ * then, as a member says at MEET, while another voter's vote is missing.
  *
  * The process that founds starts before it says BEGIN: so whenever any process
  * has begun, the record of seat 0 has the first entry of the utility log, and
@@ -147,7 +149,8 @@ void qn_group_drop(struct qn_group *g)
         qn_group_unwatch(g, &g->doorbell_fd[i]);
     }
     g->founds = g->has_begin = false;
-    g->first = g->seen = g->untold = 0;
+    g->first = g->untold = 0;
+    g->seen = (struct qn_dialogue_voters){.mask = 0};
     g->ordered = QN_ORDERED_NOTHING;
 }
 
@@ -326,12 +329,12 @@ static int take_one(struct qn_group *g, uint64_t seats)
  * process: members have lanes to them. */
 static int take_vacant(struct qn_group *g)
 {
-    const uint64_t others = qn_low_bits(g->layout.nodes) & ~g->seen;
+    const uint64_t others = qn_low_bits(g->layout.nodes) & ~g->seen.mask;
     uint64_t had = 0;
     for (qn_node_t i = 0; i < g->layout.nodes; i++) {
         had |= (uint64_t)had_process(g, i) << i;
     }
-    int err = g->o.observer ? QN_EBUSY : take_one(g, g->seen);
+    int err = g->o.observer ? QN_EBUSY : take_one(g, g->seen.mask);
     err = err == QN_EBUSY ? take_one(g, others & had) : err;
     return err == QN_EBUSY ? take_one(g, others & ~had) : err;
 }
@@ -352,6 +355,7 @@ static int sit(struct qn_group *g, qn_time_t now)
                                  ? "all seats of the group are taken"
                                  : "no seat of the group can be taken");
     }
+    g->sat_for_vote = (g->seen.mask >> g->self & 1) != 0;
     err = qn_group_member_make(g);
     err = err == QN_OK ? listen_at(g) : err;
     if (err != QN_OK) {
@@ -423,6 +427,14 @@ qn_time_t qn_group_tell_rest(struct qn_group *g, qn_time_t now)
     return g->untold != 0 ? g->retry_at : QN_TIME_NEVER;
 }
 
+/* The voter whose seat it has was removed before it ended, which was not known
+ * yet; and the vote of another one is missing. */
+static bool sits_wrong(const struct qn_group *g)
+{
+    return g->sat_for_vote && (g->seen.mask >> g->self & 1) == 0 &&
+           (g->seen.mask & ~qn_rendezvous_living(g->rendezvous)) != 0;
+}
+
 static int meet(struct qn_group *g, qn_time_t now)
 {
     tell_untold(g, now);
@@ -432,6 +444,9 @@ static int meet(struct qn_group *g, qn_time_t now)
     g->retry_at = g->untold != 0 ? now + RETRY : g->deadline;
     if ((g->untold | unanswered(g)) != 0 && now < g->deadline) {
         return QN_OK;
+    }
+    if (sits_wrong(g)) {
+        return qn_group_enter_again(g);
     }
     if (g->first != 0 && !g->has_begin) {
         return qn_group_start_later(g);

@@ -144,7 +144,8 @@ struct qn_group {
     bool founds;
     uint64_t first; /* mask: voters with which the group has begun; 0: as far as
                        known here it has not */
-    uint64_t seen;  /* voters, as the member that was asked has said */
+    struct qn_dialogue_voters seen; /* the newest that members have said */
+    bool sat_for_vote; /* it has the seat of one of them, that had ended */
     bool has_begin;
     uint64_t begin[QN_NODES_MAX]; /* has_begin: the first incarnations; 0: of a
                                      seat that is vacant then */

@@ -244,10 +244,22 @@ static void tell_known(struct qn_group *g, struct qn_group_link *l)
     }
 }
 
+static struct qn_dialogue_voters voters(const struct qn_group *g)
+{
+    struct qn_driver_status st;
+    if (g->driver == NULL) {
+        return (struct qn_dialogue_voters){.mask = g->first};
+    }
+    qn_driver_status(g->driver, &st);
+    return (struct qn_dialogue_voters){.mask = st.voters,
+                                       .entries = st.entries};
+}
+
 static void answer(struct qn_group *g, struct qn_group_link *l)
 {
-    const struct qn_dialogue_msg done = {.kind = QN_DIALOGUE_DONE,
-                                         .done = {.voters = g->first}};
+    const struct qn_dialogue_msg done = {
+        .kind = QN_DIALOGUE_DONE,
+        .done = {.first = g->first, .voters = voters(g)}};
     struct telling t = {g, l};
     bool there = say_self(g, l);
     if (there && g->has_begin && g->begin[l->node] == l->incarnation) {
@@ -267,11 +279,6 @@ static void answer(struct qn_group *g, struct qn_group_link *l)
 }
 
 /* ---- what is heard ------------------------------------------------------- */
-
-static uint64_t voters(const struct qn_group *g)
-{
-    return g->driver != NULL ? qn_driver_voters(g->driver) : g->first;
-}
 
 static void on_hello(struct qn_group *g, struct qn_group_link *l,
                      const struct qn_dialogue_hello *hello)
@@ -395,7 +402,10 @@ static void on_message(struct qn_group *g, struct qn_group_link *l,
     case QN_DIALOGUE_DONE:
         if (l->ours && l->introduced) {
             l->waits = false;
-            g->first = g->first != 0 ? g->first : m->done.voters;
+            g->first = g->first != 0 ? g->first : m->done.first;
+            if (m->done.voters.entries > g->seen.entries) {
+                g->seen = m->done.voters;
+            }
             return;
         }
         break;

@@ -12,8 +12,10 @@ then, or another one; it comes back, unless it is the one that is removed. A mem
 all that was decided.
 
 Within --patience from when all go on, each change is done, asked again if its
-end is not known or it was refused, and the removed process has ended. Then as
-in trial.py; and the voters are those that live.
+end is not known or it was refused, and the removed process has ended. If that
+one was killed before, and another process has come back in its seat, the seat
+where a vote is missing is removed instead. Then as in trial.py; and the voters
+are those that live.
 """
 import sys
 import time
@@ -22,6 +24,7 @@ from tests.process.group import trial
 
 PAUSE = 0.02  # s, before a change is asked for again
 ENDS = ("donor", "joiner")  # of a snapshot
+TAKEN = "refused: of an earlier incarnation"
 
 
 class Harm:
@@ -131,6 +134,13 @@ class Run(trial.Run):
             return False
         return all(not s["voters"] >> c.seat & 1 for s in got.values())
 
+    def aim_again(self, c, got):
+        """Another process has its seat, and has left one without a vote."""
+        for s in got.values():
+            mute = s["voters"] & ~s["members"]
+            if mute:
+                c.seat, c.incarnation = mute.bit_length() - 1, 0
+
     def ask(self, c, got):
         able = sorted(set(got) - {c.index})
         if c.itself and not c.said and c.index in got:
@@ -138,6 +148,8 @@ class Run(trial.Run):
         if c.asking or not able:
             return
         c.asking = True
+        if c.said[-1:] == [TAKEN]:
+            self.aim_again(c, got)
 
         def ended(answer):
             c.said.append("died" if answer is None else answer)

@@ -24,14 +24,15 @@ static const struct qn_dialogue_msg all[] = {
                             .log_bytes = 5,
                             .command_max = 6,
                             .process_acceptor = true},
-                 .voters = 5}},
+                 .voters = {.mask = 5, .entries = 8}}},
     {.kind = QN_DIALOGUE_PEER,
      .peer = {.node = 63,
               .incarnation = 1u << 31,
               .pid = 4,
               .ended = true,
               .observer = true}},
-    {.kind = QN_DIALOGUE_DONE, .done = {.voters = UINT64_MAX}},
+    {.kind = QN_DIALOGUE_DONE,
+     .done = {.first = UINT64_MAX, .voters = {.mask = 1, .entries = 2}}},
     {.kind = QN_DIALOGUE_BEGIN, .begin = {.incarnation = {1, [63] = 2}}},
 };
 static const uint32_t fds_of[] = {0, 0, 4, 1, 0, 0};

@@ -4,6 +4,8 @@
  */
 #include "paxos/group/group.h"
 
+#include <poll.h>
+
 #include "core/base/err.h"
 #include "paxos/group/group_internal.h"
 #include "tests/support/fds.h"
@@ -207,4 +209,87 @@ CASE(options_out_of_range_are_refused)
     o.members = o.capacity = 3;
     cr_expect_eq(qn_group_needs(&o, &needs), QN_OK);
     cr_expect(needs.shared > needs.commons && needs.mapped > needs.shared);
+}
+
+/* ---- a seat -------------------------------------------------------------- */
+
+static int taken(void *ctx, const void *bytes, size_t len)
+{
+    (void)ctx;
+    (void)bytes;
+    (void)len;
+    return QN_OK;
+}
+
+static int finished(void *ctx)
+{
+    (void)ctx;
+    return QN_OK;
+}
+
+static bool has_voters(const struct group_world_report *r, uint64_t mask)
+{
+    return r->status.voters == mask;
+}
+
+static bool was_removed(const struct group_world_report *r, uint64_t arg)
+{
+    (void)arg;
+    return r->turn == QN_EREMOVED;
+}
+
+/* Four voters, of which the last one has ended. */
+static void three_of_four(void)
+{
+    w.opts.members = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        group_world_start(&w, i);
+        group_world_wait(&w, i, has_voters, (UINT64_C(2) << i) - 1);
+    }
+    group_world_kill(&w, 3);
+}
+
+/* A member has been asked, and its answer lies there, unread. */
+static void turn_until_answered(struct qn_group *g)
+{
+    struct pollfd p = {.events = POLLIN};
+    while (g->step != QN_STEP_ASK) {
+        cr_assert_geq(qn_group_turn(g), 0, "%s", qn_group_why(g));
+    }
+    for (uint32_t i = 0; i < QN_GROUP_LINKS_MAX; i++) {
+        p.fd = g->link[i].fd >= 0 && g->link[i].ours ? g->link[i].fd : p.fd;
+    }
+    cr_assert_eq(poll(&p, 1, -1), 1);
+}
+
+/* What it was told first says that both vote. */
+CASE(a_guest_leaves_the_seat_of_one_just_removed_for_that_of_a_dead_voter)
+{
+    const struct qn_group_change remove = {.seat = 2, .votes = false};
+    uint64_t sum = 0;
+    struct qn_group *g;
+    struct qn_group_status st = {.phase = QN_GROUP_MEETING};
+    three_of_four();
+    struct qn_group_opts o = w.opts;
+    o.service = (struct qn_group_service){.apply = add,
+                                          .begin = never,
+                                          .next = never_next,
+                                          .end = nothing,
+                                          .read = taken,
+                                          .finish = finished,
+                                          .install = nothing,
+                                          .abandon = nothing,
+                                          .ctx = &sum};
+    cr_assert_eq(qn_group_join(&g, &o), QN_OK);
+    turn_until_answered(g);
+    cr_assert_eq(group_world_change(&w, 0, &remove, LONG), QN_OK);
+    group_world_wait(&w, 2, was_removed, 0);
+    group_world_kill(&w, 2);
+    while (st.phase != QN_GROUP_SERVING) {
+        cr_assert_geq(qn_group_turn(g), 0, "%s", qn_group_why(g));
+        qn_group_status(g, &st);
+    }
+    cr_expect_eq(st.seat, 3);
+    cr_expect_eq(st.voters, 0xb);
+    qn_group_leave(g);
 }
