@@ -131,4 +131,13 @@ qn_option_fn qn_option_double; /* to: double, 0 to QN_OPTION_DOUBLE_MAX */
  */
 int qn_parse_count(const char *text, uint64_t *value);
 
+/**
+ * Counts with commas between them: "2,4", "64ki,1mi".
+ *
+ * @param to  [room] Filled; each from `least` to `most`.
+ * @return how many; 0: none, too many, or one that is no such count.
+ */
+uint32_t qn_parse_counts(const char *text, uint64_t least, uint64_t most,
+                         uint64_t *to, uint32_t room);
+
 #endif

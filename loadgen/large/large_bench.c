@@ -261,6 +261,7 @@ static int run_member(qn_node_t node, void *arg)
                                                      .rank = node,
                                                      .lines = b->group->lines,
                                                      .arenas = b->arena,
+                                                     .place = o->place,
                                                      .work = &m->work,
                                                      .push = o->push,
                                                      .backoff = o->backoff});

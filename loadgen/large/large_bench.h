@@ -25,6 +25,7 @@ struct qn_large_row {
 struct qn_large_bench_opts {
     uint32_t members;
     const uint32_t *core; /* [members] CPU of each; kept, as all here */
+    const struct qn_large_place *place; /* [members] */
     const struct qn_large_row *row;
     uint32_t rows;
     uint32_t turns;

@@ -15,8 +15,12 @@
 #include "core/place/place.h"
 #include "core/place/quota.h"
 #include "loadgen/base/options.h"
+#include "loadgen/base/output_path.h"
 #include "loadgen/cli/quoin.h"
 #include "loadgen/large/large_bench.h"
+#include "loadgen/large/large_group.h"
+#include "loadgen/large/large_plot.h"
+#include "loadgen/machine/measure_progress.h"
 
 #define LIST_MAX 16u
 /* Of a member, about: an input and an output, its part of both at the root of a
@@ -27,7 +31,7 @@ static const char *const program = "quoin bench coll";
 
 struct bench {
     /* options */
-    const char *variants, *sizes, *members;
+    const char *variants, *sizes, *members, *machine, *plot;
     uint64_t turns;
     double seconds;
     bool threads_only, processes_only, isolated, quick;
@@ -37,16 +41,23 @@ struct bench {
     struct qn_large_row row[QN_LARGE_ROWS_MAX];
     /* the machine */
     struct qn_places places;
-    uint32_t core[QN_NODES_MAX];
+    struct qn_machine *prices;    /* owned; NULL: none were named */
+    struct qn_large_group g;      /* that runs */
     struct qn_large_times *times; /* shared with children */
+    struct qn_large_plot picture;
 };
 
 #define AT(member) offsetof(struct bench, member)
 
 static const struct qn_option table[] = {
     QN_OPTION("variant", "NAME,...", qn_option_string, AT(variants),
-              "variants: auto (default: what suits, of each operation), all, "
-              "or names such as broadcast/pull/binomial+flat/fixed"),
+              "variants: auto (default: what qn_large_run takes, of each "
+              "operation), all, or names such as "
+              "broadcast/pull/binomial+flat/fixed"),
+    QN_OPTION("machine", "WHAT", qn_option_string, AT(machine),
+              "auto takes what is predicted to take least with the prices of "
+              "this machine: live (measured now), or a file or folder as in "
+              "quoin tree"),
     QN_OPTION("size", "BYTES,...", qn_option_string, AT(sizes),
               "sizes (64ki,1mi,16mi), multiples of 4: of a broadcast, of a "
               "reduced vector, of each member's part"),
@@ -63,6 +74,8 @@ static const struct qn_option table[] = {
     QN_OPTION("seconds", "S", qn_option_double, AT(seconds),
               "seconds for the turns of one group (10), but two turns at least "
               "are run"),
+    QN_OPTION("plot", "FILE.svg", qn_option_string, AT(plot),
+              "draw the speed of each variant over the size"),
     QN_OPTION("quick", NULL, qn_option_flag, AT(quick),
               "one operation per row, to test that the benchmark works"),
 };
@@ -73,28 +86,23 @@ static int fail(const char *line, const char *name, size_t len)
     return 2;
 }
 
-/* Numbers from `least` to `most`. @return 0, or 2 after a line. */
+/* @return 0, or 2 after a line. */
 static int take_list(const char *text, uint64_t least, uint64_t most,
                      uint64_t *to, uint32_t *count)
 {
-    const char *at = text;
-    while (*at != '\0') {
-        char one[32];
-        const size_t len = strcspn(at, ",");
-        snprintf(one, sizeof one, "%.*s", (int)QN_MIN(len, sizeof one - 1), at);
-        if (*count == LIST_MAX || qn_parse_count(one, &to[*count]) != QN_OK ||
-            to[*count] < least || to[*count] > most) {
-            fprintf(stderr,
-                    "%s: '%s' is no list of at most %u numbers from %llu to "
-                    "%llu\n",
-                    program, text, LIST_MAX, (unsigned long long)least,
-                    (unsigned long long)most);
-            return 2;
-        }
-        ++*count;
-        at += len + (at[len] == ',');
+    *count = qn_parse_counts(text, least, most, to, LIST_MAX);
+    if (*count == 0) {
+        fprintf(stderr,
+                "%s: '%s' is no list of at most %u numbers from %llu to %llu\n",
+                program, text, LIST_MAX, (unsigned long long)least,
+                (unsigned long long)most);
     }
-    return *count > 0 ? 0 : fail("names no number", text, strlen(text));
+    return *count > 0 ? 0 : 2;
+}
+
+static bool is_automatic(const struct bench *b)
+{
+    return strcmp(b->variants, "auto") == 0;
 }
 
 static void add_row(struct bench *b, const char *name,
@@ -131,10 +139,10 @@ static int add_rows(struct bench *b, uint64_t bytes)
 {
     const struct qn_large_variant *v;
     add_row(b, "memcpy", NULL, bytes);
-    if (strcmp(b->variants, "auto") == 0) {
+    if (is_automatic(b)) {
         for (uint32_t op = 0; op < QN_LARGE_OPERATIONS; op++) {
-            v = qn_large_variant_choose((enum qn_large_operation)op, 1,
-                                        !b->isolated);
+            v = qn_large_group_variant(&b->g, (enum qn_large_operation)op,
+                                       bytes);
             add_row(b, v->name, v, bytes);
         }
         return 0;
@@ -176,14 +184,12 @@ static int check_memory(const struct bench *b)
     return 2;
 }
 
-static int prepare(struct bench *b)
+/* The rows of all sizes, for the group that is there. @return 0, or 2 after a
+ * line. */
+static int make_rows(struct bench *b)
 {
-    int status =
-        take_list(b->sizes, 4, (uint64_t)64 << 20, b->size, &b->size_count);
-    if (status == 0) {
-        status =
-            take_list(b->members, 2, QN_NODES_MAX, b->group, &b->group_count);
-    }
+    int status = 0;
+    b->rows = 0;
     for (uint32_t i = 0; status == 0 && i < b->size_count; i++) {
         status = b->size[i] % 4 == 0 ? add_rows(b, b->size[i])
                                      : fail("sizes are multiples of 4",
@@ -193,10 +199,54 @@ static int prepare(struct bench *b)
         status = fail("too many variants for this number of sizes", b->variants,
                       strlen(b->variants));
     }
+    return status;
+}
+
+static int check_options(struct bench *b)
+{
+    int status =
+        take_list(b->sizes, 4, (uint64_t)64 << 20, b->size, &b->size_count);
+    if (status == 0) {
+        status =
+            take_list(b->members, 2, QN_NODES_MAX, b->group, &b->group_count);
+    }
+    b->g = (struct qn_large_group){.members = 2}; /* names fit any */
+    status = status == 0 ? make_rows(b) : status;
     if (status == 0 && b->threads_only && b->processes_only) {
         status = fail("it excludes --processes", "--threads", 9);
     }
-    status = status == 0 ? check_memory(b) : status;
+    if (status == 0 && b->machine != NULL && !is_automatic(b)) {
+        status = fail("prices decide what auto takes; leave --variant out",
+                      "--machine", 9);
+    }
+    if (status == 0 && b->plot != NULL) {
+        status =
+            qn_output_path_check(program, "plot", b->plot, "name a file in it");
+    }
+    return status == 0 ? check_memory(b) : status;
+}
+
+/* Prices of each core that has a member of its own. */
+static int open_machine(struct bench *b)
+{
+    int status = qn_measure_progress_open(&b->prices, b->machine, program);
+    for (uint32_t i = 0; status == 0 && i < b->group_count; i++) {
+        const uint32_t n = (uint32_t)b->group[i];
+        for (uint32_t k = 0; k < n && n <= b->places.count; k++) {
+            const int cpu = qn_places_of(&b->places, k, QN_BIND_CORE).cpu;
+            if (qn_machine_find(b->prices, (uint32_t)cpu) == b->prices->n) {
+                fprintf(stderr, "%s: --machine: it has no core %d\n", program,
+                        cpu);
+                return 2;
+            }
+        }
+    }
+    return status;
+}
+
+static int prepare(struct bench *b)
+{
+    int status = check_options(b);
     if (status != 0) {
         return status;
     }
@@ -207,10 +257,7 @@ static int prepare(struct bench *b)
         fprintf(stderr, "%s: cannot list the cores, or no memory\n", program);
         return 1;
     }
-    for (uint32_t i = 0; i < QN_NODES_MAX; i++) {
-        b->core[i] = (uint32_t)qn_places_of(&b->places, i, QN_BIND_CORE).cpu;
-    }
-    return 0;
+    return b->machine != NULL ? open_machine(b) : 0;
 }
 
 /* ---- report ---- */
@@ -245,10 +292,23 @@ static double memcpy_ns(const struct bench *b, uint32_t row)
     return figures_of(b->times, row).median;
 }
 
-static json_t *report(const struct bench *b, uint32_t members, bool processes)
+/* Why auto takes it; "": it was named. */
+static void explain(const struct bench *b, const struct qn_large_row *r,
+                    char why[QN_LARGE_WHY_MAX])
+{
+    why[0] = '\0';
+    if (is_automatic(b) && r->variant != NULL) {
+        qn_large_group_why(&b->g, r->variant->operation, r->bytes, why);
+    }
+}
+
+static json_t *report(struct bench *b, bool processes)
 {
     const char *kind = processes ? "processes" : "threads";
+    const uint32_t members = b->g.members;
+    char group[32], why[QN_LARGE_WHY_MAX];
     json_t *rows = json_array();
+    snprintf(group, sizeof group, "%u %s", members, kind);
     fprintf(stderr, "%u %s, medians of %u turns\n%-36s %10s %12s %9s %9s %s\n",
             members, kind, b->times->turns, "variant", "bytes", "ns",
             "MB/s each", "MB/s all", "of memcpy's");
@@ -257,30 +317,32 @@ static json_t *report(const struct bench *b, uint32_t members, bool processes)
         const struct figures f = figures_of(b->times, i);
         const double each = (double)r->bytes / f.median * 1e3;
         const double ratio = memcpy_ns(b, i) / f.median;
-        fprintf(stderr, "%-36s %10llu %12.0f %9.0f %9.0f %.2f\n", r->name,
+        explain(b, r, why);
+        fprintf(stderr, "%-36s %10llu %12.0f %9.0f %9.0f %.2f%s%s\n", r->name,
                 (unsigned long long)r->bytes, f.median, each,
-                each * (members - 1), ratio);
+                each * (members - 1), ratio, why[0] != '\0' ? "  " : "", why);
         json_array_append_new(
-            rows, json_pack("{s:s,s:I,s:{s:f,s:f,s:f},s:f,s:f,s:f}", "variant",
-                            r->name, "bytes", (json_int_t)r->bytes, "ns",
-                            "median", f.median, "p10", f.p10, "p90", f.p90,
-                            "mb_per_s_each", each, "mb_per_s_all",
-                            each * (members - 1), "of_memcpy", ratio));
+            rows,
+            json_pack("{s:s,s:I,s:{s:f,s:f,s:f},s:f,s:f,s:f,s:s*}", "variant",
+                      r->name, "bytes", (json_int_t)r->bytes, "ns", "median",
+                      f.median, "p10", f.p10, "p90", f.p90, "mb_per_s_each",
+                      each, "mb_per_s_all", each * (members - 1), "of_memcpy",
+                      ratio, "why", why[0] != '\0' ? why : NULL));
+        qn_large_plot_add(&b->picture, group, r->name, r->bytes, f.median);
     }
     return json_pack("{s:s,s:i,s:i,s:i,s:o}", "kind", kind, "members",
                      (int)members, "turns", (int)b->times->turns, "wrong",
                      (int)qn_load(&b->times->wrong, QN_RELAXED), "rows", rows);
 }
 
-/* @return QN_OK, or an error after a line. */
-static int run_group(struct bench *b, uint32_t members, bool processes,
-                     json_t *to)
+static int run_over(struct bench *b, bool processes)
 {
-    const struct qn_spin_opts spin = {.nodes = members,
+    const struct qn_spin_opts spin = {.nodes = b->g.members,
                                       .cores = b->places.count,
                                       .quota_milli = b->places.quota_milli};
-    const struct qn_large_bench_opts o = {.members = members,
-                                          .core = b->core,
+    const struct qn_large_bench_opts o = {.members = b->g.members,
+                                          .core = b->g.core,
+                                          .place = b->g.place,
                                           .row = b->row,
                                           .rows = b->rows,
                                           .turns =
@@ -291,15 +353,28 @@ static int run_group(struct bench *b, uint32_t members, bool processes,
                                           .quick = b->quick,
                                           .backoff = qn_backoff_of(&spin)};
     memset(b->times, 0, sizeof *b->times);
-    int rc = qn_large_bench_run(b->times, &o);
+    return qn_large_bench_run(b->times, &o);
+}
+
+/* @return QN_OK, or an error after a line. */
+static int run_group(struct bench *b, uint32_t members, bool processes,
+                     json_t *to)
+{
+    int rc = qn_large_group_make(&b->g, &b->places, b->prices, members,
+                                 !b->isolated);
     if (rc == QN_OK) {
-        json_array_append_new(to, report(b, members, processes));
+        (void)make_rows(b); /* it was good before */
+        rc = run_over(b, processes);
+    }
+    if (rc == QN_OK) {
+        json_array_append_new(to, report(b, processes));
         rc = qn_load(&b->times->wrong, QN_RELAXED) == 0 ? QN_OK : QN_EIO;
     }
     if (rc != QN_OK) {
         fprintf(stderr, "%s: %u members: %s\n", program, members,
                 qn_strerror(rc));
     }
+    qn_large_group_fini(&b->g);
     return rc;
 }
 
@@ -315,11 +390,16 @@ static int measure(struct bench *b)
             rc = run_group(b, (uint32_t)b->group[i], processes, groups);
         }
     }
-    json_t *all = json_pack("{s:s,s:i,s:b,s:s,s:o}", "bench", "coll", "cores",
-                            (int)b->places.count, "isolated", b->isolated,
-                            "compiler", __VERSION__, "groups", groups);
+    json_t *all =
+        json_pack("{s:s,s:i,s:b,s:s*,s:s,s:o}", "bench", "coll", "cores",
+                  (int)b->places.count, "isolated", b->isolated, "machine",
+                  b->machine, "compiler", __VERSION__, "groups", groups);
     if (json_dumpf(all, stdout, JSON_INDENT(2)) != 0 || puts("") == EOF) {
         fprintf(stderr, "%s: cannot write the result\n", program);
+        rc = QN_EIO;
+    }
+    if (rc == QN_OK && b->plot != NULL &&
+        qn_large_plot_write(&b->picture, program, b->plot, program) != 0) {
         rc = QN_EIO;
     }
     json_decref(all);
@@ -348,5 +428,7 @@ int qn_bench_coll(int argc, char **argv)
         status = measure(&b);
         munmap(b.times, sizeof *b.times);
     }
+    qn_large_plot_free(&b.picture);
+    qn_machine_destroy(b.prices);
     return status;
 }

@@ -288,15 +288,32 @@ int qn_large_predict(const struct qn_machine *m,
 
 /* ---- choices ---- */
 
+void qn_large_places(const struct qn_machine *m, struct qn_large_place *place)
+{
+    for (uint32_t i = 0; i < m->n; i++) {
+        place[i] = (struct qn_large_place){(uint16_t)i, (uint16_t)i};
+        for (uint32_t j = 0; j < i; j++) {
+            if (m->core[j].socket == m->core[i].socket) {
+                place[i].node = place[j].node;
+            }
+            if (m->core[j].node == m->core[i].node) {
+                place[i].region = place[j].region;
+            }
+        }
+    }
+}
+
+/* Of equal ones that which is taken without prices. */
 int qn_large_predict_best(const struct qn_machine *m,
                           const struct qn_large_place *place,
                           enum qn_large_operation op, uint64_t bytes, bool push,
                           const struct qn_large_variant **best)
 {
-    const struct qn_large_variant *v;
+    const struct qn_large_variant *v =
+        qn_large_variant_choose(op, qn_large_tree_regions(place, m->n), push);
     double least = 0;
-    int rc = QN_OK;
-    *best = NULL;
+    int rc = qn_large_predict(m, place, v, 0, bytes, &least);
+    *best = v;
     for (uint32_t i = 0; rc == QN_OK && (v = qn_large_variant_at(i)) != NULL;
          i++) {
         double ns = 0;
@@ -304,7 +321,7 @@ int qn_large_predict_best(const struct qn_machine *m,
             continue;
         }
         rc = qn_large_predict(m, place, v, 0, bytes, &ns);
-        if (*best == NULL || ns < least) {
+        if (rc == QN_OK && ns < least) {
             least = ns;
             *best = v;
         }

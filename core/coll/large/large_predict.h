@@ -29,6 +29,10 @@ struct qn_large_choices {
     const struct qn_large_variant *of[QN_LARGE_OPERATIONS][QN_LARGE_CHOICES];
 };
 
+/** Where the members on the cores of m are: sockets, and memory nodes in them.
+ *  @param place  [m->n] filled. */
+void qn_large_places(const struct qn_machine *m, struct qn_large_place *place);
+
 /**
  * @param m      Its cores are the members, in their order. Borrowed.
  * @param place  [m->n]; NULL: one region.
@@ -42,7 +46,8 @@ int qn_large_predict(const struct qn_machine *m,
                      const struct qn_large_variant *v, uint32_t root,
                      uint64_t bytes, double *ns);
 
-/** The variant of an operation that is predicted to take least, with root 0.
+/** The variant of an operation that is predicted to take least, with root 0; of
+ *  equal ones the one that is taken without prices.
  *  @param push  Whether members write each other's memory.
  *  @param best  Filled. Errors as qn_large_predict. */
 int qn_large_predict_best(const struct qn_machine *m,

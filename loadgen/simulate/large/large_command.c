@@ -12,13 +12,15 @@
 #include "core/base/err.h"
 #include "core/coll/large/large_predict.h"
 #include "loadgen/base/options.h"
+#include "loadgen/base/output_path.h"
+#include "loadgen/large/large_plot.h"
 #include "loadgen/simulate/large/large_run.h"
 
 #define SIZES_MAX 16u
 
 struct command {
     /* options */
-    const char *machine, *operation, *sizes, *variant;
+    const char *machine, *operation, *sizes, *variant, *plot;
     uint64_t members, root, seed;
     double slow, jitter;
     bool isolated;
@@ -27,6 +29,7 @@ struct command {
     uint64_t size[SIZES_MAX];
     uint32_t size_count;
     struct qn_large_place place[QN_CORES_MAX];
+    struct qn_large_plot picture;
 };
 
 #define AT(member) offsetof(struct command, member)
@@ -54,6 +57,8 @@ static const struct qn_option table[] = {
                     UINT32_MAX),
     QN_OPTION("jitter", "PART", qn_option_double, AT(jitter),
               "each price is up to this part more, 0 to 1 (0)"),
+    QN_OPTION("plot", "FILE.svg", qn_option_string, AT(plot),
+              "draw the speed of each variant over the size"),
 };
 
 static int fail(const char *line)
@@ -66,21 +71,16 @@ static int fail(const char *line)
 
 static int take_sizes(struct command *c)
 {
-    const char *at = c->sizes;
-    while (*at != '\0') {
-        char one[32];
-        const size_t len = strcspn(at, ",");
-        snprintf(one, sizeof one, "%.*s", (int)QN_MIN(len, sizeof one - 1), at);
-        uint64_t *to = &c->size[c->size_count];
-        if (c->size_count == SIZES_MAX || qn_parse_count(one, to) != QN_OK ||
-            *to < 8 || *to % 8 != 0 || *to > QN_LARGE_RUN_MOST) {
-            return fail("--size takes up to 16 multiples of 8, at most 64mi: "
-                        "64ki,1mi");
-        }
-        c->size_count++;
-        at += len + (at[len] == ',');
+    bool good = true;
+    c->size_count =
+        qn_parse_counts(c->sizes, 8, QN_LARGE_RUN_MOST, c->size, SIZES_MAX);
+    for (uint32_t i = 0; i < c->size_count; i++) {
+        good = good && c->size[i] % 8 == 0;
     }
-    return c->size_count > 0 ? 0 : fail("--size names none");
+    return good && c->size_count > 0
+               ? 0
+               : fail("--size takes up to 16 multiples of 8, at most 64mi: "
+                      "64ki,1mi");
 }
 
 static int take_machine(struct command *c)
@@ -139,13 +139,18 @@ static int check(struct command *c)
         return fail("no variant is left of --operation, --variant and "
                     "--isolated; docs/collectives.md has their names");
     }
+    if (c->plot != NULL &&
+        qn_output_path_check("quoin sim large", "plot", c->plot,
+                             "name a file in it") != 0) {
+        return 2;
+    }
     if (c->jitter > 1 || (c->slow > 0 && c->slow < 1)) {
         return fail("--jitter takes 0 to 1, --slow at least 1");
     }
     int status = take_sizes(c);
     status = status == 0 ? take_machine(c) : status;
     if (status == 0) {
-        qn_large_run_places(c->m, c->place);
+        qn_large_places(c->m, c->place);
     }
     return status;
 }
@@ -161,7 +166,7 @@ static double predicted(const struct command *c,
     return ns;
 }
 
-static int run_row(const struct command *c, const struct qn_large_variant *v,
+static int run_row(struct command *c, const struct qn_large_variant *v,
                    uint64_t bytes)
 {
     struct qn_large_run_result r;
@@ -175,7 +180,10 @@ static int run_row(const struct command *c, const struct qn_large_variant *v,
     const int rc = qn_large_run_timed(&r, &o);
     if (rc != QN_OK || r.wrong) {
         fprintf(stderr, "quoin sim large: %s: %s\n", v->name,
-                rc != QN_OK ? qn_strerror(rc) : "a result is wrong");
+                rc == QN_ETIMEDOUT ? "takes more than an hour of virtual time; "
+                                     "take fewer members or bytes"
+                : rc != QN_OK      ? qn_strerror(rc)
+                                   : "a result is wrong");
         return 1;
     }
     const double each = (double)bytes / r.ns * 1e3;
@@ -183,11 +191,12 @@ static int run_row(const struct command *c, const struct qn_large_variant *v,
            (unsigned long long)bytes, r.ns, each, each * (c->m->n - 1),
            predicted(c, v, bytes));
     fflush(stdout);
+    qn_large_plot_add(&c->picture, c->m->name, v->name, bytes, r.ns);
     return 0;
 }
 
 /* Of each operation the variant that is predicted to take least. */
-static int run_chosen(const struct command *c, uint64_t bytes)
+static int run_chosen(struct command *c, uint64_t bytes)
 {
     int status = 0;
     for (uint32_t i = 0; i < QN_LARGE_OPERATIONS && status == 0; i++) {
@@ -207,7 +216,7 @@ static int run_chosen(const struct command *c, uint64_t bytes)
     return status;
 }
 
-static int run_asked(const struct command *c, uint64_t bytes)
+static int run_asked(struct command *c, uint64_t bytes)
 {
     const struct qn_large_variant *v;
     int status = 0;
@@ -218,7 +227,7 @@ static int run_asked(const struct command *c, uint64_t bytes)
     return status;
 }
 
-static int run(const struct command *c)
+static int run(struct command *c)
 {
     int status = 0;
     printf("%u members, in virtual time\n%-36s %10s %12s %9s %9s %12s\n",
@@ -228,7 +237,10 @@ static int run(const struct command *c)
         status = is_automatic(c) ? run_chosen(c, c->size[s])
                                  : run_asked(c, c->size[s]);
     }
-    return status;
+    return status != 0 || c->plot == NULL
+               ? status
+               : qn_large_plot_write(&c->picture, "quoin sim large", c->plot,
+                                     "quoin sim large");
 }
 
 int qn_large_sim_command(int argc, char **argv)
@@ -250,6 +262,7 @@ int qn_large_sim_command(int argc, char **argv)
     }
     status = check(&c);
     status = status == 0 ? run(&c) : status;
+    qn_large_plot_free(&c.picture);
     qn_machine_destroy(c.m);
     return status;
 }

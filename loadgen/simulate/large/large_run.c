@@ -16,6 +16,7 @@
 #include "core/base/err.h"
 #include "core/coll/large/bulk_copy.h"
 #include "core/coll/large/large.h"
+#include "core/coll/large/large_predict.h"
 #include "core/sim/timed/coherent.h"
 #include "core/sim/timed/timed.h"
 
@@ -113,7 +114,7 @@ static int make_world(const struct qn_large_run_opts *o)
         return QN_ENOMEM;
     }
     memset(large_world.lines, 0, n * sizeof *large_world.lines);
-    qn_large_run_places(o->m, large_world.place);
+    qn_large_places(o->m, large_world.place);
     return map_arenas(n);
 }
 
@@ -276,7 +277,8 @@ static int run_members(struct qn_large_run_result *out)
         qn_prices_destroy(t.prices);
     }
     if (rc == QN_OK) {
-        sum_up(out, r.fault != NULL || r.cut_off);
+        sum_up(out, r.fault != NULL);
+        rc = r.cut_off ? QN_ETIMEDOUT : QN_OK;
         qn_timed_result_free(&r);
     }
     return rc;
@@ -298,20 +300,4 @@ int qn_large_run_timed(struct qn_large_run_result *out,
     rc = rc == QN_OK ? run_members(out) : rc;
     free_world();
     return rc;
-}
-
-void qn_large_run_places(const struct qn_machine *m,
-                         struct qn_large_place *place)
-{
-    for (uint32_t i = 0; i < m->n; i++) {
-        place[i] = (struct qn_large_place){(uint16_t)i, (uint16_t)i};
-        for (uint32_t j = 0; j < i; j++) {
-            if (m->core[j].socket == m->core[i].socket) {
-                place[i].node = place[j].node;
-            }
-            if (m->core[j].node == m->core[i].node) {
-                place[i].region = place[j].region;
-            }
-        }
-    }
 }

@@ -35,14 +35,10 @@ struct qn_large_run_result {
  * Run some operations, of which the first does not count. Members enter and
  * leave together (QN_LARGE_ALL).
  *
- * @return QN_OK; QN_EINVAL: members, bytes, root or no costs; QN_ENOMEM.
+ * @return QN_OK; QN_EINVAL: members, bytes, root or no costs; QN_ENOMEM;
+ *         QN_ETIMEDOUT: they take more than an hour of virtual time.
  */
 int qn_large_run_timed(struct qn_large_run_result *out,
                        const struct qn_large_run_opts *o);
-
-/** Where the machine's cores are: sockets, and memory nodes in them.
- *  @param place  [m->n] filled. */
-void qn_large_run_places(const struct qn_machine *m,
-                         struct qn_large_place *place);
 
 #endif

@@ -9,8 +9,12 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+import xml.etree.ElementTree
 
 QUOIN = sys.argv[1]
+MACHINE = os.path.join(os.path.dirname(__file__), "../../../machines/uv2000_24x8")
+CORES = os.sched_getaffinity(0)
 VARIANTS = 35  # 27 of the table, and flat ones of each operation
 
 
@@ -51,11 +55,41 @@ made = good("--isolated", "--processes", "--variant", "all", "--size", "64",
 names = [row["variant"] for row in made["groups"][0]["rows"]]
 assert len(names) > 15 and not any("/push/" in name for name in names), names
 
-made = good("--threads", "--size", "1ki", "--members", "2")
+with tempfile.NamedTemporaryFile(suffix=".svg") as picture:
+    made = good("--threads", "--size", "1ki,64ki", "--members", "2",
+                "--plot", picture.name)
+    texts = [t.text for t in xml.etree.ElementTree.parse(picture.name).iter()
+             if t.tag.endswith("text")]
+for title in "broadcast, 2 threads", "gather, 2 threads", "memcpy", "64 KiB":
+    assert title in texts, texts
+why = [row.get("why", "") for row in made["groups"][0]["rows"][1:5]]
+assert all(line.startswith("without prices, ") for line in why), why
+del made["groups"][0]["rows"][5:]
 names = [row["variant"] for row in made["groups"][0]["rows"]]
 assert [name.split("/")[0] for name in names] == [
     "memcpy", "broadcast", "reduce", "scatter", "gather"], names
 
+if len(CORES) > 1 and max(CORES) < 192:
+    made = good("--threads", "--size", "64ki", "--members", "2,%d" %
+                (len(CORES) + 1), "--machine", MACHINE)
+    for group, begin in zip(made["groups"], ("by prices, ", "without prices, ")):
+        why = [row["why"] for row in group["rows"][1:]]
+        assert len(why) == 4 and all(w.startswith(begin) for w in why), why
+
+with tempfile.TemporaryDirectory() as folder:
+    for name, text in (
+            ("numa.csv", "core,phys,cache,node,socket\n"
+             "9000,0,0,0,0\n9001,1,0,0,0\n"),
+            ("pairwise.csv", "from,to,send_cycles,receive_cycles\n"
+             "9000,9001,20,80\n9001,9000,20,80\n")):
+        with open(os.path.join(folder, name), "w") as f:
+            f.write(text)
+    if len(CORES) > 1:
+        refused("--machine", folder, "--members", "2", names="has no core")
+
+refused("--machine", "/no/such", names="/no/such")
+refused("--machine", MACHINE, "--variant", "all", names="--machine")
+refused("--plot", "/no/such/folder.svg", names="/no/such")
 refused("--variant", "broadcast/pull", names="broadcast/pull")
 refused("--variant", "", names="no such variant")
 refused("--isolated", "--variant", "gather/push/flat", names="do not push")

@@ -51,8 +51,14 @@ class Results(unittest.TestCase):
             self.assertEqual("ring:k=2" in names, operation == "ack")
 
     def test_large_collectives_take_as_long_as_their_bytes(self):
-        r = sim("large", "--machine", machine("syn_8x4x1"),
-                "--variant", "broadcast/pull/flat", "--size", "64ki,1mi")
+        with tempfile.NamedTemporaryFile(suffix=".svg") as picture:
+            r = sim("large", "--machine", machine("syn_8x4x1"),
+                    "--variant", "broadcast/pull/flat", "--size", "64ki,1mi",
+                    "--plot", picture.name)
+            texts = [t.text for t in
+                     xml.etree.ElementTree.parse(picture.name).iter()]
+        for text in "broadcast, syn_8x4x1", "pull/flat", "1 MiB":
+            self.assertIn(text, texts)
         rows = [line.split() for line in r.stdout.splitlines()[2:]]
         self.assertEqual([row[1] for row in rows], ["65536", "1048576"], r)
         self.assertGreater(float(rows[1][2]), 8 * float(rows[0][2]))
@@ -465,6 +471,8 @@ class Refusals(unittest.TestCase):
             done = sim("replay", "S1", "--machines", empty)
             self.assertEqual(done.returncode, 2)
             self.assertIn("no machine", done.stderr)
+        self.refused("large", "--machine", machine("syn_8x4x1"), "--plot",
+                     "/nowhere/a.svg", names=["/nowhere/a.svg"])
         self.refused("broadcast", *m, "--plot", "/nowhere/a.svg",
                      names=["/nowhere"])
 

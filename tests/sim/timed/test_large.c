@@ -79,6 +79,20 @@ Test(sim_large, a_slow_member_delays_the_others)
     qn_machine_destroy(m);
 }
 
+/* 64 MiB to each of 31 members at 1 MB/s. */
+Test(sim_large, what_takes_more_than_an_hour_is_said_to)
+{
+    struct qn_machine *m = machine(32);
+    struct qn_large_run_result r;
+    const struct qn_large_run_opts o = {
+        .m = m,
+        .variant = qn_large_variant_find("broadcast/push/flat"),
+        .bytes = QN_LARGE_RUN_MOST};
+    m->facts.bandwidth[QN_BANDWIDTH_COPY] = QN_BANDWIDTH_LEAST;
+    cr_expect_eq(qn_large_run_timed(&r, &o), QN_ETIMEDOUT);
+    qn_machine_destroy(m);
+}
+
 Test(sim_large, the_same_run_takes_the_same_time)
 {
     struct qn_machine *m = machine(16);
@@ -132,7 +146,7 @@ static void expect_a_good_choice(const struct qn_machine *m,
     static struct qn_large_place place[QN_CORES_MAX];
     const struct qn_large_variant *v, *chosen = NULL;
     double best = INFINITY, of_chosen = 0;
-    qn_large_run_places(m, place);
+    qn_large_places(m, place);
     cr_assert_eq(qn_large_predict_best(m, place, op, bytes, true, &chosen),
                  QN_OK);
     for (uint32_t i = 0; (v = qn_large_variant_at(i)) != NULL; i++) {
@@ -178,7 +192,7 @@ Test(sim_large, a_prediction_is_what_a_run_takes)
         "broadcast/pull/binomial+flat/fixed", "broadcast/push/binomial/whole",
         "reduce/pull/binomial/whole", "scatter/pull/ring",
         "gather/push/binomial/fixed"};
-    qn_large_run_places(m, place);
+    qn_large_places(m, place);
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(names); i++) {
         const struct qn_large_variant *v = qn_large_variant_find(names[i]);
         const double is = ns_of(m, names[i], 1 << 20, 0);
@@ -196,7 +210,7 @@ Test(sim_large, choices_are_by_size_and_isolated_ones_never_push)
     struct qn_machine *m = machine(4), *one = machine(1);
     struct qn_large_choices c;
     double ns = 0;
-    qn_large_run_places(m, place);
+    qn_large_places(m, place);
     cr_assert_eq(qn_large_choices_make(&c, m, place, false), QN_OK);
     for (uint32_t op = 0; op < QN_LARGE_OPERATIONS; op++) {
         for (uint32_t i = 0; i < QN_LARGE_CHOICES; i++) {
