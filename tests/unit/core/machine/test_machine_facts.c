@@ -114,7 +114,7 @@ static const char *refusal(const char *x, bool json)
     static const char numa[] = "core,phys,cache,node,socket\n0,0,0,0,0\n";
     static const char pairs[] = "from,to,send_cycles,receive_cycles\n";
     struct qn_machine *m = NULL, *one = NULL;
-    char meta[64], *text, *end;
+    char meta[64], file[1024], *text, *end;
     f.text[0] = '\0';
     snprintf(meta, sizeof meta, "{\"copy_gb_s\": %s}", x);
     const struct qn_machine_text t = {.folder = "d",
@@ -126,8 +126,8 @@ static const char *refusal(const char *x, bool json)
     text = text_of(one);
     end = strstr(text, "123");
     cr_assert_not_null(end);
-    snprintf(end, 64, "%s\n}\n", x);
-    const int rc = json ? qn_machine_parse_json(&m, "m", text, strlen(text), &f)
+    snprintf(file, sizeof file, "%.*s%s\n}\n", (int)(end - text), text, x);
+    const int rc = json ? qn_machine_parse_json(&m, "m", file, strlen(file), &f)
                         : qn_machine_parse_csv(&m, &t, &f);
     cr_expect_eq(rc, f.text[0] == '\0' ? QN_OK : QN_EINVAL, "%s", f.text);
     free(text);
