@@ -17,7 +17,8 @@
 #define THREADS  36u
 #define CLIENTS  35u
 #define PAUSE    50u
-#define LONG_NS  1000000u /* many batches of 5000 */
+#define LONG_NS  1000000u /* many batches of 200 */
+#define EACH_NS  8000000u /* some 36 batches of 5000: of most threads one */
 #define FOR_GOOD 1000000u /* operations: one combiner for longer than a run */
 
 static struct qn_locks_result call(struct qn_locks_replay *r,
@@ -37,8 +38,8 @@ static struct qn_locks_result call(struct qn_locks_replay *r,
 
 static void saturation(struct qn_locks_replay *r)
 {
-    double usual = call(r, "cc_synch", THREADS, 200, LONG_NS).mops;
-    double longer = call(r, "cc_synch", THREADS, 5000, LONG_NS).mops;
+    double usual = call(r, "cc_synch", THREADS, 200, EACH_NS).mops;
+    double longer = call(r, "cc_synch", THREADS, 5000, EACH_NS).mops;
     qn_locks_replay_row(
         r, &(struct qn_locks_claim){"L2 F", "saturated", NULL, true, 1.05},
         longer / usual, "CC-Synch: batches of 5000 over batches of 200");

@@ -6,29 +6,36 @@
 #include "core/base/bits.h"
 #include "loadgen/simulate/locks/locks_replay_internal.h"
 
-#define THREADS  36u
-#define CLIENTS  35u /* of a server */
-#define PAUSE    50u
-#define LONG_NS  2000000u
-#define FOR_GOOD 1000000u /* operations: one combiner for a whole run */
+#define THREADS    36u
+#define CLIENTS    35u /* of a server */
+#define PAUSE      50u
+#define LONG_NS    2000000u
+#define FOR_GOOD   1000000u /* operations: one combiner for a whole run */
+#define PLACEMENTS 4u       /* of lines at homes; print does not tell its own */
+#define PLACED_NS  500000u  /* of a run of each */
 
 #define WHY_OPENING                                                            \
     "a node is opened without a fence here, so that batches fill; with the "   \
     "opening a release 61 M/s, and 2.6"
 
+static struct qn_locks_opts opts(const char *backend, uint32_t threads,
+                                 uint32_t increments, uint32_t batch)
+{
+    return (struct qn_locks_opts){
+        .backend = backend,
+        .threads = threads,
+        .pause = PAUSE,
+        .increments = increments,
+        .batch = batch,
+        .server = {.pause = QN_SERVER_NONE, .only_server_uses_data = true},
+        .run_ns = batch > 0 ? LONG_NS : 0};
+}
+
 static struct qn_locks_result run(struct qn_locks_replay *r,
                                   const char *backend, uint32_t threads,
                                   uint32_t increments, uint32_t batch)
 {
-    return qn_locks_replay_run(
-        r, (struct qn_locks_opts){.backend = backend,
-                                  .threads = threads,
-                                  .pause = PAUSE,
-                                  .increments = increments,
-                                  .batch = batch,
-                                  .server = {.pause = QN_SERVER_NONE,
-                                             .only_server_uses_data = true},
-                                  .run_ns = batch > 0 ? LONG_NS : 0});
+    return qn_locks_replay_run(r, opts(backend, threads, increments, batch));
 }
 
 static double ratio(struct qn_locks_replay *r, const char *over,
@@ -134,6 +141,24 @@ static void combiners(struct qn_locks_replay *r)
         "HybComb: share of its cycles that one combiner for good is stalled");
 }
 
+/* HybComb, the mean of some placements of lines: a thread that is far from the
+ * home of the line which names the combiner has fewer operations. */
+static struct qn_locks_result placed(struct qn_locks_replay *r,
+                                     uint32_t threads)
+{
+    struct qn_locks_result mean = {0};
+    for (uint32_t i = 0; i < PLACEMENTS; i++) {
+        struct qn_locks_opts o = opts("hyb_comb", threads, 1, 200);
+        o.homes = i;
+        o.run_ns = PLACED_NS;
+        const struct qn_locks_result x = qn_locks_replay_run(r, o);
+        mean.combined += x.combined / PLACEMENTS;
+        mean.cas += x.cas / PLACEMENTS;
+        mean.most_over_least += x.most_over_least / PLACEMENTS;
+    }
+    return mean;
+}
+
 static void by_threads(struct qn_locks_replay *r)
 {
     uint32_t rise = 0;
@@ -141,7 +166,7 @@ static void by_threads(struct qn_locks_replay *r)
     double unfair = 0;
     double sum = 0;
     for (uint32_t n = 2; n <= THREADS; n += 2) {
-        struct qn_locks_result x = run(r, "hyb_comb", n, 1, 200);
+        const struct qn_locks_result x = placed(r, n);
         rise = rise == 0 && x.combined > 2 * (n - 1) ? n : rise;
         cas = QN_MAX(cas, x.cas);
         unfair = QN_MAX(unfair, x.most_over_least);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/base/bits.h"
+#include "core/base/mark.h"
 #include "core/sim/machine.h"
 #include "core/sim/timed/timed.h"
 #include "core/sync/delegate/server.h"
@@ -47,6 +48,7 @@ static struct counted_run {
     struct thread *thread; /* [nodes] */
     char *memory;
     qn_a64 *array; /* [ARRAY] */
+    char *first;   /* [QN_LOCKS_HOMES lines] */
     struct qn_delegate d;
     struct qn_delegate_server server;
     struct qn_locks_words words;
@@ -118,6 +120,9 @@ static void node_main(void *ctx, uint32_t node)
 {
     (void)ctx;
     struct thread *t = &counted.thread[node];
+    if (node == 0) {
+        qn_touch_in(counted.first, counted.o->homes * QN_CACHELINE);
+    }
     struct qn_sync_port *port =
         counted.by_words ? &counted.words.port[node] : NULL;
     if (counted.served && node == 0) {
@@ -182,12 +187,15 @@ static int make_object(const struct qn_locks_opts *o)
         return QN_EINVAL;
     }
     size_t array = ARRAY * sizeof(qn_a64);
-    counted.memory = aligned_alloc(QN_CACHELINE, array + APART + bytes);
+    const size_t all = array + APART + bytes + APART;
+    counted.memory =
+        aligned_alloc(QN_CACHELINE, all + QN_LOCKS_HOMES * QN_CACHELINE);
     if (counted.memory == NULL) {
         return QN_ENOMEM;
     }
-    memset(counted.memory, 0, array + APART + bytes);
+    memset(counted.memory, 0, all + QN_LOCKS_HOMES * QN_CACHELINE);
     counted.array = (qn_a64 *)(void *)counted.memory;
+    counted.first = counted.memory + all;
     if (counted.type == NULL) {
         return QN_OK;
     }

@@ -13,6 +13,7 @@
 #include "loadgen/simulate/locks/locks_machine.h"
 
 #define QN_LOCKS_FETCH_ADD "fetch_add"
+#define QN_LOCKS_HOMES     64u
 
 struct qn_locks_opts {
     const struct qn_locks_machine *machine;
@@ -26,6 +27,9 @@ struct qn_locks_opts {
     uint32_t batch;      /* 0: the default of core/sync */
     struct qn_server_opts server;
     uint64_t warm_ns, run_ns; /* virtual; 0: 20 us, 100 us */
+    uint32_t homes; /* lines that are touched before all others, at most
+                       QN_LOCKS_HOMES: where lines have homes, these follow
+                       from the order of the first touches */
     uint64_t seed;
     double jitter; /* as of qn_timed_run */
 };
