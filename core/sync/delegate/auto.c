@@ -198,7 +198,9 @@ static bool adds(qn_a64 *sum, uint64_t n)
     return old / QN_AUTO_LOOK != (old + n) / QN_AUTO_LOOK;
 }
 
-static void tell(const struct qn_backend *b, struct qn_backend_client *c)
+/* Not inline: it would be in each call, and runs once in QN_AUTO_WINDOW. */
+static __attribute__((noinline)) void tell(const struct qn_backend *b,
+                                           struct qn_backend_client *c)
 {
     struct shared *a = (struct shared *)b->chooser;
     const struct qn_auto_window w = window_of(c);
@@ -222,6 +224,20 @@ bool qn_auto_begin(const struct qn_backend *b, struct qn_backend_client *c,
     return true;
 }
 
+/* Of an operation that has run, what the client has seen is told when it has a
+ * window. */
+static inline bool has_run(const struct qn_backend *b,
+                           struct qn_backend_client *c, uint64_t result)
+{
+    if (result == QN_DELEGATE_ELSEWHERE) {
+        return false;
+    }
+    if (seen_by(c) >= c->tells) {
+        tell(b, c);
+    }
+    return true;
+}
+
 static uint64_t call(const struct qn_backend *b, struct qn_backend_client *c,
                      uint32_t op, uint64_t arg)
 {
@@ -232,16 +248,18 @@ static uint64_t call(const struct qn_backend *b, struct qn_backend_client *c,
                  QN_RELEASE);
     }
     for (;;) {
-        const uint32_t i = c->part;
-        const uint64_t result =
-            i == QN_AUTO_LOCK
-                ? qn_under_lock_call(b + 1, c + 1, op, arg)
-                : b[1 + i].type->call(b + 1 + i, c + 1 + i, op, arg);
-        if (result != QN_DELEGATE_ELSEWHERE) {
-            if (seen_by(c + 1 + i) >= c[1 + i].tells) {
-                tell(b + 1 + i, c + 1 + i);
+        const uint32_t at = 1 + c->part;
+        uint64_t result;
+        if (at == 1 + QN_AUTO_LOCK) {
+            result = qn_under_lock_call(b + 1, c + 1, op, arg);
+            if (has_run(b + 1, c + 1, result)) {
+                return result;
             }
-            return result;
+        } else {
+            result = b[at].type->call(b + at, c + at, op, arg);
+            if (has_run(b + at, c + at, result)) {
+                return result;
+            }
         }
         /* relaxed: the executor that answered has seen another name, and its
          * answer makes that visible here. */
