@@ -248,22 +248,39 @@ struct qn_delegate_opts qn_subject_delegate(const struct qn_subject *s,
 }
 
 /* With grouped replies each domain has places of its own. */
+int qn_subject_join_any(struct qn_subject *s,
+                        const struct qn_subject_client *of,
+                        const struct qn_subject_end *e)
+{
+    const uint32_t first = qn_subject_domain(s, of, e->domains);
+    const uint32_t n = e->domains ? QN_MAX(s->o.domains, 1u) : 1;
+    int rc = QN_EAGAIN;
+    for (uint32_t i = 0; i < n && rc == QN_EAGAIN; i++) {
+        const struct qn_delegate_join_opts o = {.domain = (first + i) % n,
+                                                .port = e->port};
+        rc = e->join(e->object, e->client, &o);
+    }
+    return rc;
+}
+
+static int join_delegate(const void *object, void *client,
+                         const struct qn_delegate_join_opts *o)
+{
+    return qn_delegate_join(object, client, o);
+}
+
 int qn_subject_join_delegate(struct qn_subject *s,
                              const struct qn_subject_client *of,
                              struct qn_sync_port *port,
                              const struct qn_delegate *d,
                              struct qn_delegate_client *c)
 {
-    const bool domains = d->at[0].type->domains;
-    const uint32_t first = qn_subject_domain(s, of, domains);
-    const uint32_t n = domains ? QN_MAX(s->o.domains, 1u) : 1;
-    int rc = QN_EAGAIN;
-    for (uint32_t i = 0; i < n && rc == QN_EAGAIN; i++) {
-        const struct qn_delegate_join_opts o = {.domain = (first + i) % n,
-                                                .port = port};
-        rc = qn_delegate_join(d, c, &o);
-    }
-    return rc;
+    const struct qn_subject_end e = {.join = join_delegate,
+                                     .object = d,
+                                     .client = c,
+                                     .domains = d->at[0].type->domains,
+                                     .port = port};
+    return qn_subject_join_any(s, of, &e);
 }
 
 uint32_t qn_subject_domain(struct qn_subject *s,

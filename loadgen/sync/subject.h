@@ -113,6 +113,7 @@ struct qn_subject_client {
 struct qn_subject_type {
     const char *family;
     enum qn_subject_kind kind;
+    bool plain;       /* additions are to plain memory, with `increments` */
     uint32_t objects; /* delegates that a client joins at most; 0: 1 */
     const char *(*name)(uint32_t i); /* of the i-th; NULL past the last */
     /** Does a client need a port? NULL: none does. */
@@ -196,7 +197,25 @@ int qn_subject_serve(struct qn_subject *s, const struct qn_delegate *d);
 struct qn_delegate_opts qn_subject_delegate(
     const struct qn_subject *s, const struct qn_delegate_type *type);
 
-/** Join a delegate, of the subject or a part of it, in any domain.
+/** What joins an object, which may have places by domain. */
+struct qn_subject_end {
+    /** As qn_delegate_join, of that kind of object. */
+    int (*join)(const void *object, void *client,
+                const struct qn_delegate_join_opts *o);
+    const void *object;
+    void *client; /* filled by `join` */
+    bool domains; /* the object has them */
+    struct qn_sync_port *port;
+};
+
+/** Join an object, of the subject or a part of it, in any domain that has a
+ *  place. @param of  The client that joins; NULL: a server.
+ *  @return as `join`. */
+int qn_subject_join_any(struct qn_subject *s,
+                        const struct qn_subject_client *of,
+                        const struct qn_subject_end *e);
+
+/** The same of a delegate.
  *  @param of    The client that joins; NULL: a server.
  *  @param port  Its port, or NULL.
  *  @return as qn_delegate_join. */

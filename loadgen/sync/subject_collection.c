@@ -127,20 +127,24 @@ static int create(struct qn_subject *s)
     return rc == QN_OK ? qn_collection_open(&h->q, s->memory) : rc;
 }
 
-/* With grouped replies each domain has places of its own. */
+static int join_collection(const void *object, void *client,
+                           const struct qn_delegate_join_opts *o)
+{
+    const struct qn_collection_join_opts c = {.domain = o->domain,
+                                              .port = o->port};
+    return qn_collection_join(object, client, &c);
+}
+
 static int join(struct qn_subject *s, struct qn_subject_client *c)
 {
-    struct opened *h = s->handle;
-    const bool has = h->kind.over == NULL || h->kind.over->domains;
-    const uint32_t first = qn_subject_domain(s, c, has);
-    const uint32_t n = has ? QN_MAX(s->o.domains, 1u) : 1;
-    int rc = QN_EAGAIN;
-    for (uint32_t i = 0; i < n && rc == QN_EAGAIN; i++) {
-        const struct qn_collection_join_opts o = {.domain = (first + i) % n,
-                                                  .port = c->port};
-        rc = qn_collection_join(&h->q, (struct qn_collection_client *)c, &o);
-    }
-    return rc;
+    const struct opened *h = s->handle;
+    const struct qn_subject_end e = {.join = join_collection,
+                                     .object = &h->q,
+                                     .client = c,
+                                     .domains = h->kind.over == NULL ||
+                                                h->kind.over->domains,
+                                     .port = c->port};
+    return qn_subject_join_any(s, c, &e);
 }
 
 static void leave(struct qn_subject *s, struct qn_subject_client *c)

@@ -45,20 +45,21 @@ static int create(struct qn_subject *s)
     return rc == QN_OK ? qn_counter_open(s->handle, s->memory) : rc;
 }
 
-/* With grouped replies each domain has places of its own. */
+static int join_counter(const void *object, void *client,
+                        const struct qn_delegate_join_opts *o)
+{
+    return qn_counter_join(object, client, o);
+}
+
 static int join(struct qn_subject *s, struct qn_subject_client *c)
 {
     const struct qn_delegate_type *over = qn_delegate_find(s->name);
-    const bool has = over != NULL && over->domains;
-    const uint32_t first = qn_subject_domain(s, c, has);
-    const uint32_t n = has ? QN_MAX(s->o.domains, 1u) : 1;
-    int rc = QN_EAGAIN;
-    for (uint32_t i = 0; i < n && rc == QN_EAGAIN; i++) {
-        const struct qn_delegate_join_opts o = {.domain = (first + i) % n,
-                                                .port = c->port};
-        rc = qn_counter_join(s->handle, (struct qn_counter_client *)c, &o);
-    }
-    return rc;
+    const struct qn_subject_end e = {.join = join_counter,
+                                     .object = s->handle,
+                                     .client = c,
+                                     .domains = over != NULL && over->domains,
+                                     .port = c->port};
+    return qn_subject_join_any(s, c, &e);
 }
 
 static void leave(struct qn_subject *s, struct qn_subject_client *c)
@@ -76,6 +77,15 @@ static uint64_t operate(struct qn_subject *s, struct qn_subject_client *c,
     (void)value;
     (void)qn_counter_add((struct qn_counter_client *)c, 1, &was);
     return was;
+}
+
+static void stats(struct qn_subject *s, struct qn_subject_client *c,
+                  struct qn_subject_stats *out)
+{
+    const struct qn_delegate_stats from =
+        qn_counter_stats_of((struct qn_counter_client *)c);
+    (void)s;
+    *out = qn_subject_stats_of(&from);
 }
 
 static bool served(const struct qn_subject *s)
@@ -102,6 +112,7 @@ const struct qn_subject_type qn_subject_counter = {.family = "counter",
                                                    .join = join,
                                                    .leave = leave,
                                                    .operate = operate,
+                                                   .stats = stats,
                                                    .served = served,
                                                    .serve = serve,
                                                    .stop = stop};

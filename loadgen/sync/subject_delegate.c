@@ -109,6 +109,7 @@ static void stats(struct qn_subject *s, struct qn_subject_client *c,
 const struct qn_subject_type qn_subject_delegation = {
     .family = "delegate",
     .kind = QN_SUBJECT_COUNTER,
+    .plain = true,
     .name = name,
     .words = words,
     .create = create,

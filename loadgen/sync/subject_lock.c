@@ -81,6 +81,7 @@ static void stats(struct qn_subject *s, struct qn_subject_client *c,
 
 const struct qn_subject_type qn_subject_lock = {.family = "lock",
                                                 .kind = QN_SUBJECT_COUNTER,
+                                                .plain = true,
                                                 .name = name,
                                                 .words = words,
                                                 .create = create,

@@ -80,8 +80,9 @@ static uint64_t operate(struct qn_subject *s, struct qn_subject_client *c,
 
 #define MUTEX(of)                                                              \
     {                                                                          \
-        .family = "mutex", .kind = (of), .name = name, .create = create,       \
-        .destroy = destroy, .join = join, .leave = leave, .operate = operate,  \
+        .family = "mutex", .kind = (of), .plain = (of) == QN_SUBJECT_COUNTER,  \
+        .name = name, .create = create, .destroy = destroy, .join = join,      \
+        .leave = leave, .operate = operate,                                    \
     }
 
 const struct qn_subject_type qn_subject_mutex_count = MUTEX(QN_SUBJECT_COUNTER);

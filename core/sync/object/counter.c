@@ -83,6 +83,13 @@ void qn_counter_leave(struct qn_counter_client *c)
     }
 }
 
+struct qn_delegate_stats qn_counter_stats_of(const struct qn_counter_client *c)
+{
+    const struct qn_delegate_stats none = {0};
+    return c->counter->delegates ? qn_delegate_stats_of(&c->counter->d, &c->d)
+                                 : none;
+}
+
 /* seq_cst: as if all counters were one. */
 static uint64_t add_once(qn_a64 *value, uint64_t add)
 {

@@ -57,6 +57,10 @@ int qn_counter_join(const struct qn_counter *n, struct qn_counter_client *c,
                     const struct qn_delegate_join_opts *o);
 void qn_counter_leave(struct qn_counter_client *c);
 
+/** @return what the client has done at its delegate, since it joined; all zero
+ *  where there is none. Its own thread. */
+struct qn_delegate_stats qn_counter_stats_of(const struct qn_counter_client *c);
+
 /** Add. @param before  Filled with the value in front of it.
  *  @return QN_OK; of a delegate also QN_EDEADLK. */
 int qn_counter_add(struct qn_counter_client *c, uint64_t add, uint64_t *before);

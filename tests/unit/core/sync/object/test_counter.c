@@ -53,6 +53,8 @@ Test(counter, returns_what_it_was_and_wraps_at_63_bits)
         cr_assert_eq(before, 5);
         cr_assert_eq(qn_counter_add(&c, 0, &before), QN_OK);
         cr_assert_eq(before, 4);
+        cr_assert_eq(qn_counter_stats_of(&c).operations,
+                     backends[i] == NULL ? 0 : 3);
         qn_counter_leave(&c);
         free(w.memory);
     }
