@@ -83,6 +83,37 @@ int qn_sync_run_make(struct qn_sync_run *r, const char *command,
     return rc;
 }
 
+/* In the order of the rounds they stay, since shares are of one round. */
+static double median_rate(const struct qn_sync_row *r)
+{
+    double rate[QN_MEDIAN_VALUES_MAX];
+    if (r->refused != QN_OK) {
+        return 0;
+    }
+    memcpy(rate, r->rate, r->rounds * sizeof *rate);
+    return qn_median_of(rate, r->rounds).median;
+}
+
+void qn_sync_run_compare(struct qn_sync_run *r)
+{
+    double median[QN_SYNC_ROWS_MAX];
+    for (uint32_t i = 1; i < r->rows; i++) {
+        median[i] = median_rate(r->row[i]);
+    }
+    for (uint32_t i = 1; i < r->rows; i++) {
+        struct qn_sync_row *row = r->row[i];
+        uint32_t best = 0;
+        for (uint32_t k = 1; k < r->rows; k++) {
+            const bool better = best == 0 || median[k] > median[best];
+            best = k != i && median[k] > 0 && better ? k : best;
+        }
+        row->best = best != 0 ? r->row[best] : NULL;
+        for (uint32_t k = 0; best != 0 && k < row->rounds; k++) {
+            row->share[k] = row->rate[k] / r->row[best]->rate[k];
+        }
+    }
+}
+
 void qn_sync_run_free(struct qn_sync_run *r)
 {
     for (uint32_t i = 0; i < r->rows; i++) {

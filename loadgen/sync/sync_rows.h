@@ -26,6 +26,10 @@ struct qn_sync_run {
 int qn_sync_run_make(struct qn_sync_run *r, const char *command,
                      const char *only, bool simulated);
 
+/** Behind all rounds: compare each subject with the best other one, that of the
+ *  highest median rate. The yardstick is in no comparison. */
+void qn_sync_run_compare(struct qn_sync_run *r);
+
 void qn_sync_run_free(struct qn_sync_run *r);
 
 /** Is there a row for each name in `only`? @return exit status: 0, or 2 after a

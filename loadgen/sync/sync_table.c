@@ -6,6 +6,9 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 
+#define NAME_BYTES  64
+#define SHARE_BYTES 40
+
 double qn_sync_round_rate(const struct qn_sync_round *round)
 {
     return (double)round->operations * 1e9 / (double)round->elapsed_ns;
@@ -29,16 +32,36 @@ void qn_sync_row_add(struct qn_sync_row *r, const struct qn_sync_round *round,
 void qn_sync_table_head(uint32_t first)
 {
     fprintf(stderr,
-            "subject                      Mops/s  of fetch-add (95 %%)      "
+            "subject                      Mops/s  of fetch-add (95 %%)    "
+            "of the best other (95 %%) "
             "of %3u threads max/min ops/batch  cas/op changes parks/kop "
             "stalled   p50 ns    p99.9   p99.99        max\n",
             first);
+}
+
+/* With the family in front. */
+static void full_name(char name[NAME_BYTES], const struct qn_subject_name *n)
+{
+    (void)snprintf(name, NAME_BYTES, "%s/%s", n->type->family, n->name);
 }
 
 static json_t *interval(const struct qn_median *m)
 {
     return json_pack("{s:f,s:f,s:f}", "median", m->median, "low", m->low,
                      "high", m->high);
+}
+
+/* null: there is no other. */
+static json_t *of_best(const struct qn_sync_row *r, const struct qn_median *m)
+{
+    char name[NAME_BYTES];
+    if (r->best == NULL) {
+        return json_null();
+    }
+    json_t *all = interval(m);
+    full_name(name, &r->best->subject);
+    json_object_set_new(all, "subject", json_string(name));
+    return all;
 }
 
 /* 0 where there was none. */
@@ -78,7 +101,7 @@ static long long ns_of(const json_t *ns, const char *name)
 
 /* Medians of a row's rounds. */
 struct medians {
-    struct qn_median rate, ratio, kept, fairness, stalled;
+    struct qn_median rate, ratio, share, kept, fairness, stalled;
 };
 
 static json_t *object_of(const struct qn_sync_row *r, const char *name,
@@ -86,11 +109,12 @@ static json_t *object_of(const struct qn_sync_row *r, const char *name,
 {
     const struct qn_subject_stats *s = &r->stats;
     return json_pack(
-        "{s:s,s:i,s:I,s:o,s:o,s:o,s:o,s:o,s:f,s:f,s:f,s:f,s:f,s:f,s:I,s:o}",
+        "{s:s,s:i,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:f,s:f,s:f,s:f,s:f,s:f,s:I,s:o}",
         "subject", name, "rounds", (int)r->rounds, "operations",
         (json_int_t)r->operations, "per_second", interval(&m->rate), "ratio",
-        interval(&m->ratio), "of_first_threads", interval(&m->kept),
-        "max_over_min", interval(&m->fairness), "stalled",
+        interval(&m->ratio), "of_best_other", of_best(r, &m->share),
+        "of_first_threads", interval(&m->kept), "max_over_min",
+        interval(&m->fairness), "stalled",
         isnan(m->stalled.median) ? json_null() : json_real(m->stalled.median),
         "operations_per_batch", per(s->served, s->batches), "cas_per_operation",
         per(s->cas, r->operations), "cas_failed_per_operation",
@@ -111,16 +135,22 @@ static json_t *refused(const struct qn_sync_row *r, const char *name)
     return json_pack("{s:s,s:s}", "subject", name, "refused", why);
 }
 
+static struct qn_median median_share(struct qn_sync_row *r)
+{
+    const struct qn_median none = {0};
+    return r->best != NULL ? qn_median_of(r->share, r->rounds) : none;
+}
+
 json_t *qn_sync_table_row(struct qn_sync_row *r)
 {
-    char name[64];
-    snprintf(name, sizeof name, "%s/%s", r->subject.type->family,
-             r->subject.name);
+    char name[NAME_BYTES];
+    full_name(name, &r->subject);
     if (r->refused != QN_OK) {
         return refused(r, name);
     }
     const struct medians m = {.rate = qn_median_of(r->rate, r->rounds),
                               .ratio = qn_median_of(r->ratio, r->rounds),
+                              .share = median_share(r),
                               .kept = qn_median_of(r->kept, r->rounds),
                               .fairness = qn_median_of(r->fairness, r->rounds),
                               .stalled = qn_median_of(r->stalled, r->rounds)};
@@ -130,14 +160,19 @@ json_t *qn_sync_table_row(struct qn_sync_row *r)
     if (!isnan(m.stalled.median)) {
         snprintf(stalled, sizeof stalled, "%.2f", m.stalled.median);
     }
-    fprintf(stderr,
-            "%-26s %8.2f  %.3f (%.3f to %.3f) %14.3f %7.2f %9.1f %7.3f %7llu "
-            "%9.3f %7s %8lld %8lld %8lld %10lld\n",
-            name, m.rate.median / 1e6, m.ratio.median, m.ratio.low,
-            m.ratio.high, m.kept.median, m.fairness.median,
-            per(s->served, s->batches), per(s->cas, r->operations),
-            (unsigned long long)s->changes, per(s->parks * 1000, r->operations),
-            stalled, ns_of(ns, "p50"), ns_of(ns, "p999"), ns_of(ns, "p9999"),
-            ns_of(ns, "max"));
+    char share[SHARE_BYTES] = "-";
+    if (r->best != NULL) {
+        (void)snprintf(share, sizeof share, "%.3f (%.3f to %.3f)",
+                       m.share.median, m.share.low, m.share.high);
+    }
+    fprintf(
+        stderr,
+        "%-26s %8.2f  %.3f (%.3f to %.3f) %24s %14.3f %7.2f %9.1f %7.3f %7llu "
+        "%9.3f %7s %8lld %8lld %8lld %10lld\n",
+        name, m.rate.median / 1e6, m.ratio.median, m.ratio.low, m.ratio.high,
+        share, m.kept.median, m.fairness.median, per(s->served, s->batches),
+        per(s->cas, r->operations), (unsigned long long)s->changes,
+        per(s->parks * 1000, r->operations), stalled, ns_of(ns, "p50"),
+        ns_of(ns, "p999"), ns_of(ns, "p9999"), ns_of(ns, "max"));
     return object_of(r, name, &m, ns);
 }

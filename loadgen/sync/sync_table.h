@@ -16,6 +16,8 @@ struct qn_sync_row {
     uint32_t rounds;
     double rate[QN_MEDIAN_VALUES_MAX];  /* operations per second */
     double ratio[QN_MEDIAN_VALUES_MAX]; /* to the yardstick of its round */
+    const struct qn_sync_row *best;     /* other subject; NULL: none */
+    double share[QN_MEDIAN_VALUES_MAX]; /* of the rate of that, in its round */
     double kept[QN_MEDIAN_VALUES_MAX];  /* of the rate with the first number of
                                            threads, in its round */
     double fairness[QN_MEDIAN_VALUES_MAX]; /* most over least, of threads */

@@ -33,6 +33,29 @@ def check_row(row, first):
     assert ns["p50"] <= ns["p999"] <= ns["p9999"], row
 
 
+def product(interval):
+    """Of both rounds."""
+    return interval["low"] * interval["high"]
+
+
+def check_beside(rows):
+    """Each subject beside the best other one, round by round."""
+    rows = [row for row in rows if "refused" not in row]
+    assert rows[0]["of_best_other"] is None, rows[0]
+    for row in rows[1:]:
+        others = {other["subject"]: other["per_second"] for other in rows[1:]
+                  if other is not row}
+        share = row["of_best_other"]
+        if not others:
+            assert share is None, row
+            continue
+        best = max(others, key=lambda name: others[name]["median"])
+        assert share["subject"] == best, (row, others)
+        assert share["low"] <= share["median"] <= share["high"], row
+        wanted = product(row["per_second"]) / product(others[best])
+        assert abs(product(share) / wanted - 1) < 1e-6, (row, others)
+
+
 def good(command, *args, threads=(2,), beside=("mutex/mutex",)):
     """@return the rows of the first number of threads."""
     done = bench(command, "--quick", "--threads", ",".join(map(str, threads)),
@@ -47,6 +70,7 @@ def good(command, *args, threads=(2,), beside=("mutex/mutex",)):
         assert run["probe_per_second"] > 0, run
         for row in run["subjects"]:
             assert "refused" in row or not check_row(row, run is made["runs"][0])
+        check_beside(run["subjects"])
         names = [row["subject"] for row in run["subjects"]]
         assert tuple(names[:1 + len(beside)]) == ("plain/fetch_add", *beside)
         assert shown[:len(names)] == names, done.stderr
@@ -86,6 +110,13 @@ assert {"delegate/cc_synch", "delegate/auto", "delegate/shm_server",
         "delegate/mp_server", "counter/hyb_comb"} <= set(made), made
 assert made["delegate/cc_synch"]["operations_per_batch"] >= 1, made
 assert made["delegate/cc_synch"]["stalled"] is None, made
+assert made["counter/auto"]["operations_per_batch"] >= 1, made
+made = good("delegate", "--increments", "15", "--only", "mutex,lock,auto")
+assert {name for name, row in made.items() if "refused" in row} == \
+    {"counter/lock", "counter/auto"}, made
+done = bench("delegate", "--quick", "--untimed", "--only", "counter/auto")
+assert [row["ns"] for row in json.loads(done.stdout)["runs"][0]["subjects"]] \
+    == [None, None], done.stdout
 made = good("queue", "--only", "mutex,lcrq,ms2/h_synch,ms1/mp_server", threads=(3,))
 assert set(made) == {"queue/lcrq", "queue/ms2/h_synch",
                      "queue/ms1/mp_server"}, made
