@@ -219,41 +219,68 @@ Test(server_pause, a_client_that_is_left_alone_waits_for_none, .timeout = 100)
 
 /* ---- the full form ---- */
 
-/* @return the adaptive one, in % of the best. */
-static uint64_t compare(const char *what)
+#define SEEDS_MOST 8u
+
+/* @param k  [seeds] Filled with the rate of each. @return their mean. */
+static uint64_t rates(enum qn_server_pause pause, uint32_t pause_ns,
+                      uint64_t seeds, uint64_t *k)
+{
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < seeds; i++) {
+        load.seed = 1 + i;
+        k[i] = rate(pause, pause_ns);
+        sum += k[i];
+    }
+    return sum / seeds;
+}
+
+/* Beside the pause that is the best in the mean of all seeds: that of one seed
+ * alone is the luckiest of fifteen. @param least  Of a seed; both in %.
+ * @return of the mean. */
+static uint64_t compare(const char *what, uint64_t seeds, uint64_t *least)
 {
     static const uint32_t pauses[] = {500,  700,  800,  900,  1000, 1200, 1400,
                                       1700, 2000, 2500, 3000, 4000, 5000, 6000};
-    const uint64_t adaptive = rate(QN_SERVER_ADAPTIVE, 0);
-    const uint64_t none = rate(QN_SERVER_NONE, 0);
-    uint64_t best = none;
+    uint64_t adaptive[SEEDS_MOST], fixed[SEEDS_MOST], best[SEEDS_MOST];
+    const uint64_t mean = rates(QN_SERVER_ADAPTIVE, 0, seeds, adaptive);
+    const uint64_t none = rates(QN_SERVER_NONE, 0, seeds, best);
+    uint64_t most = none;
     uint32_t at = 0;
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(pauses); i++) {
-        const uint64_t k = rate(QN_SERVER_FIXED, pauses[i]);
-        at = k > best ? pauses[i] : at;
-        best = QN_MAX(best, k);
+        const uint64_t k = rates(QN_SERVER_FIXED, pauses[i], seeds, fixed);
+        if (k > most) {
+            most = k;
+            at = pauses[i];
+            memcpy(best, fixed, sizeof best);
+        }
     }
     fprintf(stderr,
-            "%s, seed %lu: %u clients: adaptive %.2f M/s, none %.2f, best "
-            "fixed %.2f (%u ns): %.2f\n",
-            what, (unsigned long)load.seed, load.clients,
-            (double)adaptive / 1000, (double)none / 1000, (double)best / 1000,
-            at, (double)adaptive / (double)best);
-    return 100 * adaptive / best;
+            "%s: %u clients: adaptive %.2f M/s, none %.2f, best fixed %.2f "
+            "(%u ns): %.2f; by seed",
+            what, load.clients, (double)mean / 1000, (double)none / 1000,
+            (double)most / 1000, at, (double)mean / (double)most);
+    *least = UINT64_MAX;
+    for (uint64_t i = 0; i < seeds; i++) {
+        fprintf(stderr, " %.2f", (double)adaptive[i] / (double)best[i]);
+        *least = QN_MIN(*least, 100 * adaptive[i] / best[i]);
+    }
+    fprintf(stderr, "\n");
+    return 100 * mean / most;
 }
 
 Test(server_pause, the_table, .timeout = 3600)
 {
     static const struct {
         const char *what;
-        uint64_t least; /* % */
+        uint64_t seeds;
+        uint64_t least; /* %, in the mean, and 10 less with each seed */
         struct load load;
-    } kind[] = {{"exact", 90, {.work_ns = 0}},
-                {"jitter", 85, {.jitter = 0.05}},
-                {"200 ns", 90, {.work_ns = 200}},
-                {"a client stalls", 80, {.node = 1, .stalled = 100000}},
-                {"the server stalls", 70, {.node = 0, .stalled = 50000}},
-                {"half of them leave", 85, {.leave = 1}}};
+    } kind[] = {{"exact", 3, 90, {.work_ns = 0}},
+                {"jitter", SEEDS_MOST, 90, {.jitter = 0.05}},
+                {"200 ns", 1, 90, {.work_ns = 200}},
+                {"a client stalls", 1, 80, {.node = 1, .stalled = 100000}},
+                {"the server stalls", 1, 70, {.node = 0, .stalled = 50000}},
+                {"half of them leave", 1, 85, {.leave = 1}}};
     static const uint32_t clients[] = {1, 2, 4, 8, 16, 40, 158};
     if (getenv("QN_PAUSE_FULL") == NULL) {
         return;
@@ -261,13 +288,13 @@ Test(server_pause, the_table, .timeout = 3600)
     open_machine();
     for (uint32_t k = 0; k < QN_ARRAY_COUNT(kind); k++) {
         for (uint32_t i = 0; i < QN_ARRAY_COUNT(clients); i++) {
-            for (uint64_t seed = 1; seed <= (k < 2 ? 3 : 1); seed++) {
-                load = kind[k].load;
-                load.clients = clients[i];
-                load.seed = seed;
-                load.leave = load.leave > 0 ? clients[i] / 2 : 0;
-                cr_assert_geq(compare(kind[k].what), kind[k].least);
-            }
+            uint64_t least;
+            load = kind[k].load;
+            load.clients = clients[i];
+            load.leave = load.leave > 0 ? clients[i] / 2 : 0;
+            const uint64_t mean = compare(kind[k].what, kind[k].seeds, &least);
+            cr_assert_geq(mean, kind[k].least);
+            cr_assert_geq(least, kind[k].least - 10);
         }
     }
     qn_machine_destroy(machine);
