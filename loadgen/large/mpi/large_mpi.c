@@ -16,10 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SIZES_MAX  16
-#define TURNS_MAX  100
-#define ROW_S      20e-3 /* of a row in a turn */
-#define COUNT_MOST 5000
+#define SIZES_MAX   16
+#define TURNS_MAX   100
+#define ROW_S       20e-3 /* of a row in a turn */
+#define COUNT_MOST  5000
+#define TURNS_LEAST 10
 
 enum { BROADCAST, REDUCE, SCATTER, GATHER, OPERATIONS };
 
@@ -91,9 +92,12 @@ static void one_turn(const int *count, double *to)
     }
 }
 
-static int enough(double took_ns, bool quick)
+/* As large_bench.c does. */
+static int enough(double took_ns, double seconds, bool quick)
 {
-    const double count = ROW_S * 1e9 / (took_ns < 1 ? 1 : took_ns);
+    const double part = seconds / TURNS_LEAST / (sizes * OPERATIONS);
+    const double row_s = part < ROW_S ? part : ROW_S;
+    const double count = row_s * 1e9 / (took_ns < 1 ? 1 : took_ns);
     return quick || count < 1   ? 1
            : count > COUNT_MOST ? COUNT_MOST
                                 : (int)count;
@@ -106,14 +110,14 @@ static int run(double seconds, bool quick)
     int orders[1 + ROWS];
     double warm_up[ROWS];
     const double *last = warm_up;
-    const double stop = MPI_Wtime() + seconds;
     for (int row = 0; row < ROWS; row++) {
         orders[1 + row] = 1;
     }
     one_turn(orders + 1, warm_up);
+    const double stop = MPI_Wtime() + seconds;
     for (int turn = 0;; turn++) {
         for (int row = 0; row < sizes * OPERATIONS; row++) {
-            orders[1 + row] = enough(last[row], quick);
+            orders[1 + row] = enough(last[row], seconds, quick);
         }
         orders[0] =
             turn == (quick ? 1 : TURNS_MAX) || (turn > 0 && MPI_Wtime() > stop);

@@ -101,3 +101,40 @@ refused("--members", "1", names="from 2")
 if MEMORY < 24 << 30:
     refused("--members", "2,64", "--size", "64mi", names="MiB are available")
 refused("--threads", "--processes", names="--processes")
+
+# ---- loadgen/scripts/bench_coll.py: how many pairs ----
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__),
+                                "../../../loadgen/scripts"))
+import bench_coll  # noqa: E402
+
+
+class Options:
+    pairs, most_pairs, sizes = 7, 12, [64, 128]
+
+
+def pairs(ratios_of_128):
+    """How many pairs a size has; of 64 bytes each ratio is 0.5."""
+    order, ratios = [], iter(ratios_of_128)
+
+    def ours(_, members, sizes):
+        order.append("ours")
+        got = {("memcpy", size): 10 for size in sizes}
+        for size in sizes:
+            got["broadcast", size] = 50 if size == 64 else 100 * next(ratios)
+        return got
+
+    def theirs(_, members, sizes):
+        order.append("theirs")
+        return {("broadcast", size): 100 for size in sizes}
+
+    found = bench_coll.pairs_of(Options, 4, ours, theirs)
+    assert order[:4] == ["ours", "theirs", "theirs", "ours"], order
+    assert found["broadcast", 64] == [(50, 100, 10)] * Options.pairs, found
+    return len(found["broadcast", 128])
+
+
+assert pairs([0.5] * 7) == 7  # clear
+assert pairs([1.05, 1.0] * 4) == 7  # equal
+assert pairs([0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.74] + [0.6] * 9) == 9
+assert pairs([0.5, 1.5] * 6) == 12  # bounded
