@@ -28,7 +28,7 @@ static uint32_t says(uint32_t form)
     return VERSION << 16 | (form + 1);
 }
 
-static bool is_shared(const struct qn_barrier_opts *opts)
+bool qn_barrier_shares_cores(const struct qn_barrier_opts *opts)
 {
     const uint32_t cores = opts->cores != 0 ? opts->cores : qn_park_cores();
     return !opts->own_cores && opts->members > cores;
@@ -36,8 +36,9 @@ static bool is_shared(const struct qn_barrier_opts *opts)
 
 static const char *form_that_suits(const struct qn_barrier_opts *opts)
 {
-    return opts->members <= QN_BARRIER_CENTRAL || is_shared(opts) ? "central"
-           : opts->tree != NULL                                   ? "tree"
+    return opts->members <= QN_BARRIER_CENTRAL || qn_barrier_shares_cores(opts)
+               ? "central"
+           : opts->tree != NULL ? "tree"
                                 : "dissemination";
 }
 
@@ -118,7 +119,7 @@ int qn_barrier_format(void *memory, size_t bytes,
     qn_store(&m->says, says(form_named(name)), QN_RELAXED);
     qn_store(&m->members, opts->members, QN_RELAXED);
     qn_store(&m->own_cores, opts->own_cores, QN_RELAXED);
-    qn_store(&m->shared_cores, is_shared(opts), QN_RELAXED);
+    qn_store(&m->shared_cores, qn_barrier_shares_cores(opts), QN_RELAXED);
     lay_tree(m, opts);
     return QN_OK;
 }

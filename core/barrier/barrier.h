@@ -24,7 +24,8 @@
  * there are more members than cores: each passes it by one operation, whichever
  * comes last, while in the others a member waits for others in turn, each of
  * which must get a core first. Else it is dissemination; or tree, if there is
- * one. core/barrier/selection chooses by the prices of a machine.
+ * one. core/barrier/selection chooses by the prices of a machine, and
+ * core/barrier/measured by what the members measure when they join.
  *
  * A member is one thread. wait belongs to it; join and leave are any thread's,
  * between two episodes of that member, while others may be within one: a seat
@@ -90,6 +91,11 @@ struct qn_barrier_form {
 
 /** All of them; NULL at the end. */
 extern const struct qn_barrier_form *const qn_barrier_forms[];
+
+/** @return whether members share cores: there are more members than cores, and
+ *  none was promised one of its own. Any thread; it may ask for the affinity
+ *  mask of the caller. */
+bool qn_barrier_shares_cores(const struct qn_barrier_opts *opts);
 
 /** @return bytes of a barrier, a multiple of QN_CACHELINE; 0: opts are out of
  *  range, or there is no form of that name. Pure. */

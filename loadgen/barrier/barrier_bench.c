@@ -272,6 +272,19 @@ static json_t *report_group(const struct bench *b, struct group *g)
                      "subjects", subjects);
 }
 
+/* Why a team has not started, and what to do. */
+static const char *why_not(int rc)
+{
+    return rc == QN_EAGAIN
+               ? "a thread or process cannot be started: ask for fewer "
+                 "--members, or raise the limits of processes and memory "
+                 "(ulimit -u, ulimit -v, pids.max of the control group)"
+           : rc == QN_EIO
+               ? "a member has ended or was not ready in two minutes: it may "
+                 "lack memory, or the machine is too busy"
+               : qn_strerror(rc);
+}
+
 static int run_group(const struct bench *b, uint32_t members, bool processes,
                      json_t *to)
 {
@@ -281,7 +294,7 @@ static int run_group(const struct bench *b, uint32_t members, bool processes,
     g.teams = g.rows = 0;
     int rc = start(b, &g);
     if (rc != QN_OK) {
-        fprintf(stderr, PROGRAM ": %u members: %s\n", members, qn_strerror(rc));
+        fprintf(stderr, PROGRAM ": %u members: %s\n", members, why_not(rc));
     }
     for (uint32_t i = 0; i < g.rows && rc == QN_OK; i++) {
         rc = prepare_row(b, &g.row[i], i == 0);

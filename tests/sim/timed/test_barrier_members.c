@@ -8,6 +8,7 @@
 #include "core/sim/timed/coherent.h"
 #include "core/sim/timed/timed.h"
 #include "tests/support/test.h"
+#include "tests/support/uniform_machine.h"
 
 #define EPISODES 3u
 /* One member is, for each episode: longer than a barrier of the others takes.
@@ -41,19 +42,6 @@ static void node(void *ctx, uint32_t member)
     world.left++;
 }
 
-/* All messages cost the same. */
-static struct qn_machine *uniform(uint32_t n)
-{
-    struct qn_machine *m = NULL;
-    cr_assert_eq(qn_machine_create(&m, n), QN_OK);
-    for (uint32_t u = 0; u < n; u++) {
-        for (uint32_t v = 0; v < n; v++) {
-            m->send[u * n + v] = m->receive[u * n + v] = u == v ? 0 : 100;
-        }
-    }
-    return m;
-}
-
 static void pass(const char *form, uint32_t members, bool own_cores)
 {
     static uint32_t core[QN_CORES_MAX];
@@ -64,7 +52,7 @@ static void pass(const char *form, uint32_t members, bool own_cores)
                                       .own_cores = own_cores};
     struct qn_timed_opts t = {.nodes = members, .main = node, .seed = 1};
     struct qn_timed_result r;
-    struct qn_machine *m = uniform(members);
+    struct qn_machine *m = uniform_machine(members);
     for (uint32_t i = 0; i < members; i++) {
         core[i] = i;
     }

@@ -5,6 +5,8 @@
 #include "core/barrier/selection/predict_forms.h"
 #include "core/barrier/selection/selection.h"
 #include "core/base/bits.h"
+#include "core/plan/search/objective.h"
+#include "tests/support/uniform_machine.h"
 #include "tests/unit/core/barrier/barrier_of.h"
 
 static struct qn_machine *machine(const char *name)
@@ -17,17 +19,65 @@ static struct qn_machine *machine(const char *name)
     return m;
 }
 
-/* Cores at equal distance: a message costs each side 100 cycles. */
-static struct qn_machine *uniform(uint32_t n)
+static struct qn_machine *first_of(const struct qn_machine *m, uint32_t n)
+{
+    struct qn_machine *some = NULL;
+    uint32_t index[QN_CORES_MAX];
+    for (uint32_t i = 0; i < n; i++) {
+        index[i] = i;
+    }
+    cr_assert_eq(qn_machine_restrict(&some, m, index, n), QN_OK);
+    return some;
+}
+
+static struct qn_machine *machine_of(uint32_t n, const double *send,
+                                     double receive)
 {
     struct qn_machine *m = NULL;
     cr_assert_eq(qn_machine_create(&m, n), QN_OK);
-    for (uint32_t u = 0; u < n; u++) {
-        for (uint32_t v = 0; v < n; v++) {
-            m->send[u * n + v] = m->receive[u * n + v] = u == v ? 0 : 100;
-        }
+    for (uint32_t i = 0; i < n * n; i++) {
+        const bool same = i / n == i % n;
+        m->send[i] = same ? 0 : send[i];
+        m->receive[i] = same ? 0 : receive;
     }
     return m;
+}
+
+/* No two sends cost the same, so each figure says whose flags it counts. */
+Test(barrier_selection, three_members_are_predicted_as_by_hand)
+{
+    const double send[] = {0, 10, 8, 2, 0, 20, 30, 3, 0};
+    struct qn_machine *m = machine_of(3, send, 5);
+    /* Raised at 10, 20, 30 and seen at 35, 25, 35; then raised at 43, 27, 38
+     * and seen at 48, 43, 48. */
+    cr_expect_eq(qn_barrier_predict_dissemination(m), 48);
+    /* 1 takes the line from 0 (5), and its copy (2); 2 from 1 (5), and copies
+     * (30). Then 0 and 1 read: 5, and an eighth of 5. */
+    cr_expect_eq(qn_barrier_predict_central(m), 47.625);
+    qn_machine_destroy(m);
+}
+
+/* Four arrive at 0 and are seen there one by one, at 140. 0 tells 1 and 2, 1
+ * tells 3 and, at 310, 4. */
+Test(barrier_selection, mcs_is_predicted_by_a_tree_of_four_and_one_of_two)
+{
+    double send[25];
+    for (uint32_t i = 0; i < 25; i++) {
+        send[i] = 100;
+    }
+    struct qn_machine *m = machine_of(5, send, 10);
+    cr_expect_eq(qn_barrier_predict_mcs(m), 140 + 320);
+    qn_machine_destroy(m);
+}
+
+Test(barrier_selection, fewer_members_than_cores_are_the_first_ones)
+{
+    const double send[] = {0, 7, 900, 7, 0, 900, 900, 900, 0};
+    struct qn_machine *m = machine_of(3, send, 5);
+    struct qn_barrier_selection c;
+    cr_assert_eq(qn_barrier_select(&c, m, 2), QN_OK);
+    cr_expect_eq(c.cycles[1], 12);
+    qn_machine_destroy(m);
 }
 
 /* Two sockets: rounds of dissemination cross between them, a tree does once. On
@@ -53,6 +103,11 @@ Test(barrier_selection, on_three_machines_it_is_the_form_that_suits_each)
         cr_expect_str_eq(c.form, all[i].form, "%s, %u: %s", all[i].machine,
                          all[i].members, c.form);
         cr_expect_eq(c.tree.n, all[i].members);
+        /* One tree, both ways: that is what the barrier does. */
+        struct qn_machine *some = first_of(m, all[i].members);
+        cr_expect_eq(c.cycles[3],
+                     qn_plan_cost(some, &c.tree, &c.tree, QN_GOAL_BARRIER, 1));
+        qn_machine_destroy(some);
         cr_expect(!c.shared_cores);
         qn_machine_destroy(m);
     }
@@ -60,7 +115,7 @@ Test(barrier_selection, on_three_machines_it_is_the_form_that_suits_each)
 
 Test(barrier_selection, is_explained_by_what_was_predicted)
 {
-    struct qn_machine *m = uniform(4);
+    struct qn_machine *m = uniform_machine(4);
     struct qn_barrier_selection c;
     char text[128], little[8];
     cr_assert_eq(qn_barrier_select(&c, m, 4), QN_OK);
@@ -76,7 +131,7 @@ Test(barrier_selection, is_explained_by_what_was_predicted)
 
 Test(barrier_selection, members_that_share_cores_take_central)
 {
-    struct qn_machine *m = uniform(2);
+    struct qn_machine *m = uniform_machine(2);
     struct qn_barrier_selection c;
     char text[128];
     cr_assert_eq(qn_barrier_select(&c, m, 3), QN_OK);
@@ -98,9 +153,12 @@ Test(barrier_selection, is_what_the_barrier_then_is)
     struct qn_barrier_opts o = {.members = 32, .cores = 32};
     cr_assert_eq(qn_barrier_select(&c, m, 32), QN_OK);
     qn_barrier_selection_apply(&c, &o);
+    cr_expect_eq(o.tree, &c.tree);
     void *memory = barrier_of(&o);
     cr_assert_eq(qn_barrier_join(memory, 0, &me), QN_OK);
     cr_expect_str_eq(qn_barrier_form_name(&me), c.form);
+    cr_expect_eq(me.parent, c.tree.parent[0]);
+    cr_expect_eq(me.children, c.tree.count[0]);
     free(memory);
     qn_machine_destroy(m);
 }
@@ -108,7 +166,7 @@ Test(barrier_selection, is_what_the_barrier_then_is)
 /* In the order of qn_barrier_forms: text and prices name the same. */
 Test(barrier_selection, every_form_has_a_price)
 {
-    struct qn_machine *m = uniform(8);
+    struct qn_machine *m = uniform_machine(8);
     struct qn_barrier_selection c;
     uint32_t forms = 0;
     cr_assert_eq(qn_barrier_select(&c, m, 8), QN_OK);
