@@ -95,16 +95,26 @@ int qn_option_count(const struct qn_option *o, const char *text)
     return QN_OK;
 }
 
-int qn_option_double(const struct qn_option *o, const char *text)
+static int take_double(const struct qn_option *o, const char *text, double most)
 {
     char *end;
     double x = strtod(text, &end);
-    bool in_range = x >= 0 && x <= QN_OPTION_DOUBLE_MAX; /* false for NaN */
+    bool in_range = x >= 0 && x <= most; /* false for NaN */
     if (end == text || *end != '\0' || !in_range) {
         return QN_EINVAL;
     }
     *(double *)o->to = x;
     return QN_OK;
+}
+
+int qn_option_double(const struct qn_option *o, const char *text)
+{
+    return take_double(o, text, QN_OPTION_DOUBLE_MAX);
+}
+
+int qn_option_part(const struct qn_option *o, const char *text)
+{
+    return take_double(o, text, 1);
 }
 
 static void print_help(const struct qn_options *o)
@@ -168,6 +178,8 @@ static void print_refused(const struct qn_options *o,
         fprintf(stderr, " from %" PRIu64 " to %" PRIu64, opt->min, opt->max);
     } else if (opt->parse == qn_option_count) {
         fprintf(stderr, ", at least %" PRIu64, opt->min);
+    } else if (opt->parse == qn_option_part) {
+        fputs(" from 0 to 1", stderr);
     }
     fprintf(stderr, " (%s)\n", opt->help);
 }
@@ -221,6 +233,24 @@ bool qn_options_parse(const struct qn_options *o, int argc, char **argv,
                       int *exit_status)
 {
     return qn_options_parse_given(o, argc, argv, exit_status, NULL);
+}
+
+bool qn_options_parse_needing(const struct qn_options *o, int argc, char **argv,
+                              int *exit_status, const char *name,
+                              const char *example)
+{
+    const struct qn_option *needed = find(o, name, strlen(name));
+    QN_ASSERT(needed != NULL && needed->parse == qn_option_string);
+    if (!qn_options_parse(o, argc, argv, exit_status)) {
+        return false;
+    }
+    if (*(const char **)((char *)o->base + needed->at) == NULL) {
+        fprintf(stderr, "%s: --%s is required; for example --%s %s\n",
+                o->program, name, name, example);
+        *exit_status = 2;
+        return false;
+    }
+    return true;
 }
 
 bool qn_options_parse_given(const struct qn_options *o, int argc, char **argv,

@@ -95,6 +95,12 @@ bool qn_options_parse(const struct qn_options *o, int argc, char **argv,
 bool qn_options_parse_given(const struct qn_options *o, int argc, char **argv,
                             int *exit_status, bool *given);
 
+/** The same as qn_options_parse; without the option `name`, which takes a
+ * string, one line says so, with `example` as its value. */
+bool qn_options_parse_needing(const struct qn_options *o, int argc, char **argv,
+                              int *exit_status, const char *name,
+                              const char *example);
+
 /**
  * An option that is valid in some modes of a subcommand only. Such an option is
  * refused in the other modes, never silently ignored.
@@ -116,6 +122,7 @@ qn_option_fn qn_option_flag;   /* to: bool, becomes true */
 qn_option_fn qn_option_string; /* to: const char * */
 qn_option_fn qn_option_count;  /* to: uint64_t, as qn_parse_count */
 qn_option_fn qn_option_double; /* to: double, 0 to QN_OPTION_DOUBLE_MAX */
+qn_option_fn qn_option_part;   /* to: double, 0 to 1 */
 
 /** Largest value, for example 31 years in seconds: fits into 63 bits of
  *  nanoseconds. */

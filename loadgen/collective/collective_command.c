@@ -32,7 +32,8 @@ struct bench {
     bool threads_only, processes_only, quick;
     /* what they say */
     uint32_t forms; /* mask */
-    uint32_t group[GROUPS_MAX], groups;
+    uint64_t group[GROUPS_MAX];
+    uint32_t groups;
     const struct qn_transport *transport;
     /* the machine */
     struct qn_places places;
@@ -87,21 +88,12 @@ static int take_operations(struct bench *b)
 
 static int take_nodes(struct bench *b)
 {
-    const char *at = b->nodes;
-    while (*at != '\0') {
-        char *end;
-        const unsigned long n = strtoul(at, &end, 10);
-        if (end == at || n < 2 || n > QN_NODES_MAX ||
-            (*end != ',' && *end != '\0')) {
-            return fail("--nodes needs numbers from 2 to 64, for example 2,4");
-        }
-        if (b->groups == GROUPS_MAX) {
-            return fail("--nodes takes at most 8 numbers");
-        }
-        b->group[b->groups++] = (uint32_t)n;
-        at = end + (*end == ',');
-    }
-    return b->groups > 0 ? 0 : fail("--nodes names none");
+    b->groups =
+        qn_parse_counts(b->nodes, 2, QN_NODES_MAX, b->group, GROUPS_MAX);
+    return b->groups > 0
+               ? 0
+               : fail("--nodes takes at most 8 numbers from 2 to 64, for "
+                      "example 2,4");
 }
 
 static bool tree_is_known(const char *name)
@@ -314,7 +306,7 @@ static int run_groups(struct bench *b, json_t *to)
             continue;
         }
         for (uint32_t i = 0; i < b->groups && rc == QN_OK; i++) {
-            rc = run_group(b, b->group[i], processes, to);
+            rc = run_group(b, (uint32_t)b->group[i], processes, to);
         }
     }
     return rc;

@@ -55,7 +55,7 @@ static const struct qn_option table[] = {
                     0, QN_NODES_MAX - 1),
     QN_OPTION_COUNT("client-ns", "NS", AT(client_ns),
                     "a replica's work for each operation (0)", 0, 1000000000),
-    QN_OPTION("reads", "PART", qn_option_double, AT(reads),
+    QN_OPTION("reads", "PART", qn_option_part, AT(reads),
               "share of linearizable reads: 0.8 (0)"),
     QN_OPTION_COUNT("size", "BYTES", AT(size), "bytes of a command (24)", 16,
                     QN_SIM_COMMAND_MAX),
@@ -248,8 +248,7 @@ static int run(struct qn_commit_command *c, struct qn_sim_commit_opts *o,
         c->broadcast ? qn_sim_broadcast_run(&r, o) : qn_sim_commit_run(&r, o);
     if (err != QN_OK) {
         return fail(err == QN_EINVAL ? "--topology is auto, stream, "
-                                       "sequential, binary or fibonacci; "
-                                       "--reads is 0 to 1"
+                                       "sequential, binary or fibonacci"
                                      : qn_strerror(err));
     }
     c->host_s = (double)(clock() - before) / CLOCKS_PER_SEC;
@@ -346,12 +345,9 @@ int qn_commit_command(int argc, char **argv)
         "check their\nhistory.",
         table, QN_ARRAY_COUNT(table), &c};
     int status;
-    if (!qn_options_parse(&o, argc, argv, &status)) {
+    if (!qn_options_parse_needing(&o, argc, argv, &status, "machine",
+                                  "machines/epyc_9754_1x128")) {
         return status;
-    }
-    if (c.machine == NULL) {
-        return fail("--machine is required; for example --machine "
-                    "machines/epyc_9754_1x128");
     }
     status = load_machine(&c);
     status = status == 0 ? run_on(&c) : status;

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "loadgen/simulate/row/replay_row.h"
+
 struct qn_machine;
 
 struct qn_replay_opts {
@@ -22,20 +24,6 @@ struct qn_replay_opts {
     double jitter;           /* locks: of each price, 0 to 1 */
     FILE *to;
 };
-
-/** One row: what was published or claimed, what came out. */
-struct qn_replay_row {
-    const char *id;
-    char what[160];
-    const char *published; /* the figure in print; NULL: a claim of ours */
-    const char *why;       /* if it does not hold: the reason; or NULL */
-    double limit;          /* at least; if `most`, at most */
-    bool most;
-    double got;
-};
-
-/** @return true if it holds. */
-bool qn_replay_row_print(const struct qn_replay_row *r, FILE *to);
 
 /** S1: the planned tree against every static tree, on all machines. Of these
  *  trees those run that can be the fastest, by their prediction.

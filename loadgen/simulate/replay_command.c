@@ -23,8 +23,15 @@
 /* Where rows go. */
 struct rows {
     const struct qn_replay_opts *o;
-    uint32_t *missed;
+    uint32_t rows, missed;
 };
+
+static void print_row(void *ctx, const struct qn_replay_row *r)
+{
+    struct rows *s = ctx;
+    s->rows++;
+    s->missed += !qn_replay_row_print(r, s->o->to);
+}
 
 /* @return the exit status. */
 static int failure(int rc, const struct qn_parse_error *e)
@@ -34,19 +41,6 @@ static int failure(int rc, const struct qn_parse_error *e)
                 e->text[0] != 0 ? e->text : qn_strerror(rc));
     }
     return rc == QN_OK ? 0 : e->text[0] != 0 ? 2 : 1;
-}
-
-static void scc_row(void *ctx, const struct qn_scc_row *r)
-{
-    const struct rows *s = ctx;
-    struct qn_replay_row row = {.id = r->id,
-                                .published = r->published,
-                                .why = r->why,
-                                .limit = r->limit,
-                                .most = r->most,
-                                .got = r->got};
-    memcpy(row.what, r->what, sizeof row.what);
-    *s->missed += !qn_replay_row_print(&row, s->o->to);
 }
 
 /* @return an error of the runs, or of the file. */
@@ -63,11 +57,12 @@ static int draw_scc(const char *machine, const char *plot,
 
 static int replay_scc(const struct qn_replay_opts *o, uint32_t *missed)
 {
-    struct rows s = {o, missed};
+    struct rows s = {.o = o};
     struct qn_parse_error e = {{0}};
     char path[4096];
     (void)snprintf(path, sizeof path, "%s/scc.json", o->machines[0]);
-    int rc = qn_scc_replay(path, scc_row, &s, &e);
+    int rc = qn_scc_replay(path, print_row, &s, &e);
+    *missed = s.missed;
     if (rc == QN_OK && o->plot != NULL) {
         rc = draw_scc(path, o->plot, &e);
     }
@@ -77,38 +72,18 @@ static int replay_scc(const struct qn_replay_opts *o, uint32_t *missed)
 /* ---- L1 to L10 ---- */
 
 struct locks_rows {
-    const struct qn_replay_opts *o;
-    uint32_t rows, missed, differ;
+    struct rows all;
+    uint32_t differ;
 };
 
-static struct qn_replay_row row_of(const struct qn_locks_row *r)
-{
-    struct qn_replay_row row = {.id = r->id,
-                                .published = r->published,
-                                .why = r->why,
-                                .limit = r->limit,
-                                .most = r->most,
-                                .got = r->got};
-    memcpy(row.what, r->what, sizeof row.what);
-    return row;
-}
-
-static void locks_row(void *ctx, const struct qn_locks_row *r)
+static void locks_differ(void *ctx, const struct qn_replay_row *r,
+                         uint64_t seed, double jitter)
 {
     struct locks_rows *s = ctx;
-    const struct qn_replay_row row = row_of(r);
-    s->rows++;
-    s->missed += !qn_replay_row_print(&row, s->o->to);
-}
-
-static void locks_differ(void *ctx, const struct qn_locks_row *r, uint64_t seed,
-                         double jitter)
-{
-    struct locks_rows *s = ctx;
-    const struct qn_replay_row row = row_of(r);
     s->differ++;
-    fprintf(s->o->to, "with --seed %" PRIu64 " --jitter %g:\n", seed, jitter);
-    (void)qn_replay_row_print(&row, s->o->to);
+    fprintf(s->all.o->to, "with --seed %" PRIu64 " --jitter %g:\n", seed,
+            jitter);
+    (void)qn_replay_row_print(r, s->all.o->to);
 }
 
 /* @return the exit status. */
@@ -129,13 +104,13 @@ static int check_locks(struct locks_rows *s,
 {
     struct qn_parse_error e = {{0}};
     struct qn_locks_check c = {
-        .each = locks_row, .differs = locks_differ, .ctx = s};
+        .each = print_row, .differs = locks_differ, .ctx = s};
     const int rc = qn_locks_check(&c, l, &e);
     *missed = s->differ;
     if (rc != QN_OK) {
         return failure(rc, &e);
     }
-    fprintf(s->o->to,
+    fprintf(s->all.o->to,
             "%u rows, %u of which do not hold; in %u runs %u verdicts "
             "differ\n",
             c.rows, c.missed, c.runs, s->differ);
@@ -144,7 +119,7 @@ static int check_locks(struct locks_rows *s,
 
 static int replay_locks(const struct qn_replay_opts *o, uint32_t *missed)
 {
-    struct locks_rows s = {.o = o};
+    struct locks_rows s = {.all = {.o = o}};
     struct qn_parse_error e = {{0}};
     const struct qn_locks_replay_opts l = {.machines = o->machines[0],
                                            .seed = o->seed,
@@ -153,31 +128,20 @@ static int replay_locks(const struct qn_replay_opts *o, uint32_t *missed)
     if (o->check_seeds) {
         return check_locks(&s, &l, missed);
     }
-    const int status = failure(qn_locks_replay(&l, locks_row, &s, &e), &e);
-    *missed = s.missed;
-    return status != 0 ? status : some_rows(s.rows, o->only);
+    const int status = failure(qn_locks_replay(&l, print_row, &s, &e), &e);
+    *missed = s.all.missed;
+    return status != 0 ? status : some_rows(s.all.rows, o->only);
 }
 
 /* ---- N1 ---- */
 
-static void numacol_row(void *ctx, const struct qn_numacol_row *r)
-{
-    const struct rows *s = ctx;
-    struct qn_replay_row row = {.id = "N1",
-                                .published = r->published,
-                                .why = r->why,
-                                .limit = r->limit,
-                                .most = r->most,
-                                .got = r->got};
-    memcpy(row.what, r->what, sizeof row.what);
-    *s->missed += !qn_replay_row_print(&row, s->o->to);
-}
-
 static int replay_numacol(const struct qn_replay_opts *o, uint32_t *missed)
 {
-    struct rows s = {o, missed};
+    struct rows s = {.o = o};
     const struct qn_parse_error none = {{0}};
-    return failure(qn_numacol_replay(false, numacol_row, &s), &none);
+    const int rc = qn_numacol_replay(false, print_row, &s);
+    *missed = s.missed;
+    return failure(rc, &none);
 }
 
 /* ---- S1 to S3 ---- */
@@ -245,9 +209,9 @@ static const struct qn_option table[] = {
               "scc: draw the figures that its rows are of"),
     QN_OPTION_COUNT("seed", "N", offsetof(struct qn_replay_opts, seed),
                     "locks: of the pauses and the jitter (1)", 0, UINT32_MAX),
-    QN_OPTION("jitter", "PART", qn_option_double,
+    QN_OPTION("jitter", "PART", qn_option_part,
               offsetof(struct qn_replay_opts, jitter),
-              "locks: each price is up to this part more, 0 to 1 (0)"),
+              "locks: each price is up to this part more (0)"),
     QN_OPTION("only", "NAME", qn_option_string,
               offsetof(struct qn_replay_opts, only),
               "rings: machines with NAME in their name: Gx, Xeon or Phi; "
@@ -257,20 +221,6 @@ static const struct qn_option table[] = {
               "locks: also with two more seeds, and with each of the three and "
               "5 % of jitter: is each verdict the same?"),
 };
-
-bool qn_replay_row_print(const struct qn_replay_row *r, FILE *to)
-{
-    bool holds = r->most ? r->got <= r->limit : r->got >= r->limit;
-    fprintf(to, "%-4s %-74s %9s %s %7.3f %9.3f  %s\n", r->id, r->what,
-            r->published != NULL ? r->published : "",
-            r->most ? "<=" : ">=", r->limit, r->got,
-            holds ? "holds" : "MISSED");
-    if (!holds && r->why != NULL) {
-        fprintf(to, "     because %s\n", r->why);
-    }
-    fflush(to);
-    return holds;
-}
 
 static const struct group *find(const char *id)
 {
@@ -363,10 +313,6 @@ int qn_replay_command(int argc, char **argv)
     }
     if (o.machines[0] == NULL) {
         o.machines[0] = "machines";
-    }
-    if (!(o.jitter >= 0 && o.jitter <= 1)) {
-        fprintf(stderr, "quoin sim replay: --jitter is a part, 0 to 1\n");
-        return 2;
     }
     if (!folders_readable(&o) || !plot_possible(g, &o) ||
         !pick_possible(g, &o)) {

@@ -55,8 +55,8 @@ static const struct qn_option table[] = {
               "the last member's transfers take FACTOR times as long (1)"),
     QN_OPTION_COUNT("seed", "N", AT(seed), "of jitter and of ties (1)", 0,
                     UINT32_MAX),
-    QN_OPTION("jitter", "PART", qn_option_double, AT(jitter),
-              "each price is up to this part more, 0 to 1 (0)"),
+    QN_OPTION("jitter", "PART", qn_option_part, AT(jitter),
+              "each price is up to this part more (0)"),
     QN_OPTION("plot", "FILE.svg", qn_option_string, AT(plot),
               "draw the speed of each variant over the size"),
 };
@@ -144,8 +144,8 @@ static int check(struct command *c)
                              "name a file in it") != 0) {
         return 2;
     }
-    if (c->jitter > 1 || (c->slow > 0 && c->slow < 1)) {
-        return fail("--jitter takes 0 to 1, --slow at least 1");
+    if (c->slow > 0 && c->slow < 1) {
+        return fail("--slow takes at least 1");
     }
     int status = take_sizes(c);
     status = status == 0 ? take_machine(c) : status;
@@ -253,12 +253,9 @@ int qn_large_sim_command(int argc, char **argv)
         "the figures.",
         table, QN_ARRAY_COUNT(table), &c};
     int status;
-    if (!qn_options_parse(&o, argc, argv, &status)) {
+    if (!qn_options_parse_needing(&o, argc, argv, &status, "machine",
+                                  "machines/uv2000_24x8")) {
         return status;
-    }
-    if (c.machine == NULL) {
-        return fail("--machine is required; for example --machine "
-                    "machines/uv2000_24x8");
     }
     status = check(&c);
     status = status == 0 ? run(&c) : status;

@@ -80,7 +80,7 @@ static int make_superdome(struct qn_machine **out)
 
 struct replay {
     const struct qn_machine *m;
-    void (*each)(void *ctx, const struct qn_numacol_row *r);
+    qn_replay_row_fn *each;
     void *ctx;
     int rc; /* the first error */
 };
@@ -101,7 +101,7 @@ static double ns_of(struct replay *p, const char *name, uint64_t bytes)
     return r.ns;
 }
 
-static void tell(struct replay *p, const struct qn_numacol_row *r)
+static void tell(struct replay *p, const struct qn_replay_row *r)
 {
     if (p->rc == QN_OK) {
         p->each(p->ctx, r);
@@ -153,11 +153,12 @@ static void compare(struct replay *p, const struct size *s, const char *what,
                     const char *published, double is, double got,
                     const char *why)
 {
-    struct qn_numacol_row r = {.published = published,
-                               .why = why,
-                               .limit = WITHIN,
-                               .most = true,
-                               .got = fabs(got / is - 1)};
+    struct qn_replay_row r = {.id = "N1",
+                              .published = published,
+                              .why = why,
+                              .limit = WITHIN,
+                              .most = true,
+                              .got = fabs(got / is - 1)};
     (void)snprintf(r.what, sizeof r.what, "%s, %s: %.5g; off by", s->text, what,
                    got);
     tell(p, &r);
@@ -203,7 +204,7 @@ static double least_other(struct replay *p, enum qn_large_operation op,
 static void claim_best(struct replay *p, enum qn_large_operation op,
                        const char *name, uint64_t bytes, const char *why)
 {
-    struct qn_numacol_row r = {.why = why, .limit = 0.9};
+    struct qn_replay_row r = {.id = "N1", .why = why, .limit = 0.9};
     (void)snprintf(r.what, sizeof r.what,
                    "%s, %llu KiB: its speed over the best other's", name,
                    (unsigned long long)(bytes / KIB));
@@ -211,16 +212,15 @@ static void claim_best(struct replay *p, enum qn_large_operation op,
     tell(p, &r);
 }
 
-int qn_numacol_replay(bool small,
-                      void (*each)(void *ctx, const struct qn_numacol_row *r),
-                      void *ctx)
+int qn_numacol_replay(bool small, qn_replay_row_fn *each, void *ctx)
 {
     struct qn_machine *m = NULL;
     double rising[QN_ARRAY_COUNT(sizes)];
     struct replay p = {.each = each, .ctx = ctx, .rc = make_superdome(&m)};
     p.m = m;
     replay_table(&p, small ? 2 : QN_ARRAY_COUNT(sizes), rising);
-    tell(&p, &(struct qn_numacol_row){
+    tell(&p, &(struct qn_replay_row){
+                 .id = "N1",
                  .what = "fixed rises where whole has peaked: 64 KiB to 1 MiB",
                  .published = "1.90",
                  .limit = 1,

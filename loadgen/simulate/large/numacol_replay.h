@@ -6,22 +6,13 @@
 
 #include <stdbool.h>
 
-struct qn_numacol_row {
-    char what[160];
-    const char *published; /* the figure in print; NULL: a claim */
-    const char *why;       /* if it does not hold: the reason; or NULL */
-    double limit;          /* at least; if `most`, at most */
-    bool most;
-    double got;
-};
+#include "loadgen/simulate/row/replay_row.h"
 
 /**
  * @param small  Only the rows that take little time: those of 64 KiB and 1 MiB.
  * @param each   Called for each row, in order.
  * @return QN_OK; QN_ENOMEM; QN_EIO: a result is wrong.
  */
-int qn_numacol_replay(bool small,
-                      void (*each)(void *ctx, const struct qn_numacol_row *r),
-                      void *ctx);
+int qn_numacol_replay(bool small, qn_replay_row_fn *each, void *ctx);
 
 #endif

@@ -33,7 +33,7 @@ struct command {
     double jitter;
     /* state */
     struct qn_locks_machine m;
-    uint32_t point[POINTS_MAX]; /* threads */
+    uint64_t point[POINTS_MAX]; /* threads */
     uint32_t points;
 };
 
@@ -63,8 +63,8 @@ static const struct qn_option table[] = {
     QN_OPTION_COUNT("seed", "N", AT(seed), "the first one (1)", 0, UINT32_MAX),
     QN_OPTION_COUNT("seeds", "N", AT(seeds), "the mean of N seeds (1)", 1,
                     1000),
-    QN_OPTION("jitter", "PART", qn_option_double, AT(jitter),
-              "each price is up to this part more, 0 to 1 (0.05): without, "
+    QN_OPTION("jitter", "PART", qn_option_part, AT(jitter),
+              "each price is up to this part more (0.05): without, "
               "threads that take turns stay in step"),
 };
 
@@ -183,7 +183,7 @@ static int run(const struct command *c)
             continue;
         }
         for (uint32_t i = 0; i < c->points && status == 0; i++) {
-            status = run_point(c, o, c->point[i]);
+            status = run_point(c, o, (uint32_t)c->point[i]);
         }
     }
     return status;
@@ -193,22 +193,12 @@ static int run(const struct command *c)
 
 static int take_threads(struct command *c)
 {
-    const char *at = c->threads;
-    while (*at != '\0') {
-        char *end;
-        const unsigned long n = strtoul(at, &end, 10);
-        if (end == at || n < 1 || n > c->m.cores ||
-            (*end != ',' && *end != '\0')) {
-            return fail("--threads takes numbers from 1 to the cores of the "
-                        "machine, for example 1,2,4,8");
-        }
-        if (c->points == POINTS_MAX) {
-            return fail("--threads takes at most 64 numbers");
-        }
-        c->point[c->points++] = (uint32_t)n;
-        at = end + (*end == ',');
-    }
-    return c->points > 0 ? 0 : fail("--threads names none");
+    c->points =
+        qn_parse_counts(c->threads, 1, c->m.cores, c->point, POINTS_MAX);
+    return c->points > 0
+               ? 0
+               : fail("--threads takes at most 64 numbers from 1 to the cores "
+                      "of the machine, for example 1,2,4,8");
 }
 
 /* NULL: all of them. */
@@ -231,9 +221,6 @@ static int check(struct command *c)
     }
     if (c->skip >= c->every) {
         return fail("--skip leaves no operation of a phase; raise --every");
-    }
-    if (c->jitter > 1) {
-        return fail("--jitter takes 0 to 1");
     }
     if (c->then > c->m.cores) {
         return fail("--then: the machine has fewer cores");
@@ -258,12 +245,9 @@ int qn_auto_command(int argc, char **argv)
         table, QN_ARRAY_COUNT(table), &c};
     struct qn_parse_error e = {{0}};
     int status;
-    if (!qn_options_parse(&o, argc, argv, &status)) {
+    if (!qn_options_parse_needing(&o, argc, argv, &status, "machine",
+                                  "machines/westmere_8x10x2")) {
         return status;
-    }
-    if (c.machine == NULL) {
-        return fail("--machine is required; for example --machine "
-                    "machines/westmere_8x10x2");
     }
     const int rc = qn_locks_machine_load(&c.m, c.machine, &e);
     if (rc != QN_OK) {

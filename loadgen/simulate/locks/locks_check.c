@@ -16,16 +16,11 @@ struct check {
     bool holds[ROWS_MAX]; /* in the first run */
 };
 
-bool qn_locks_row_holds(const struct qn_locks_row *row)
-{
-    return row->most ? row->got <= row->limit : row->got >= row->limit;
-}
-
-static void compare(void *ctx, const struct qn_locks_row *row)
+static void compare(void *ctx, const struct qn_replay_row *row)
 {
     struct check *k = ctx;
     struct qn_locks_check *c = k->c;
-    const bool holds = qn_locks_row_holds(row);
+    const bool holds = qn_replay_row_holds(row);
     QN_ASSERT(k->row < ROWS_MAX);
     if (c->runs == 0) {
         k->holds[k->row] = holds;

@@ -13,15 +13,12 @@ struct qn_locks_check {
     uint32_t runs, rows; /* of all, of one; filled */
     uint32_t missed;     /* rows of the first that do not hold; filled */
     /** Each row of the first run. */
-    qn_locks_row_fn *each;
+    qn_replay_row_fn *each;
     /** A row of another run whose verdict is another one. */
-    void (*differs)(void *ctx, const struct qn_locks_row *row, uint64_t seed,
+    void (*differs)(void *ctx, const struct qn_replay_row *row, uint64_t seed,
                     double jitter);
     void *ctx;
 };
-
-/** Does it hold? */
-bool qn_locks_row_holds(const struct qn_locks_row *row);
 
 /** Replay with QN_LOCKS_CHECK_SEEDS seeds from that of `o` on, each without
  *  jitter and with QN_LOCKS_CHECK_JITTER. @return as qn_locks_replay. */

@@ -86,12 +86,12 @@ void qn_locks_replay_row(struct qn_locks_replay *r,
                          const struct qn_locks_claim *c, double got,
                          const char *what, ...)
 {
-    struct qn_locks_row line = {.id = c->id,
-                                .published = c->published,
-                                .why = c->why,
-                                .limit = c->limit,
-                                .most = c->most,
-                                .got = got};
+    struct qn_replay_row line = {.id = c->id,
+                                 .published = c->published,
+                                 .why = c->why,
+                                 .limit = c->limit,
+                                 .most = c->most,
+                                 .got = got};
     va_list args;
     va_start(args, what);
     (void)vsnprintf(line.what, sizeof line.what, what, args);
@@ -106,8 +106,9 @@ double qn_locks_replay_off(double got, double published)
     return fabs(got / published - 1);
 }
 
-int qn_locks_replay(const struct qn_locks_replay_opts *o, qn_locks_row_fn *each,
-                    void *ctx, struct qn_parse_error *parse_error)
+int qn_locks_replay(const struct qn_locks_replay_opts *o,
+                    qn_replay_row_fn *each, void *ctx,
+                    struct qn_parse_error *parse_error)
 {
     struct qn_locks_replay r = {.o = o, .row = each, .ctx = ctx};
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(machines) && r.rc == QN_OK; i++) {

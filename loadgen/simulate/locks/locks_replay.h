@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "core/machine/parse_error.h"
+#include "loadgen/simulate/row/replay_row.h"
 
 struct qn_locks_replay_opts {
     const char *machines; /* folder of machine files */
@@ -19,21 +20,10 @@ struct qn_locks_replay_opts {
     const char *only; /* rows of this figure, as "L6"; NULL: all */
 };
 
-/** One row: it holds if `got` is at least `limit`, or at most if `most`. */
-struct qn_locks_row {
-    const char *id;
-    char what[160];
-    const char *published;
-    const char *why; /* if it does not hold: the reason; or NULL */
-    double limit, got;
-    bool most;
-};
-
-typedef void qn_locks_row_fn(void *ctx, const struct qn_locks_row *row);
-
 /** Run all rows. @return QN_OK; errors of qn_locks_machine_load, then
  *  `parse_error` is filled; QN_ENOMEM; QN_ECORRUPT: a count was wrong. */
-int qn_locks_replay(const struct qn_locks_replay_opts *o, qn_locks_row_fn *each,
-                    void *ctx, struct qn_parse_error *parse_error);
+int qn_locks_replay(const struct qn_locks_replay_opts *o,
+                    qn_replay_row_fn *each, void *ctx,
+                    struct qn_parse_error *parse_error);
 
 #endif

@@ -11,14 +11,14 @@
 struct qn_locks_replay {
     const struct qn_locks_replay_opts *o;
     struct qn_locks_machine machine;
-    qn_locks_row_fn *row;
+    qn_replay_row_fn *row;
     void *ctx;
     int rc; /* of the first run that failed */
 };
 
 /** What a row says beside its text. */
 struct qn_locks_claim {
-    const char *id, *published, *why; /* as of qn_locks_row */
+    const char *id, *published, *why; /* as of qn_replay_row */
     bool most;
     double limit;
 };

@@ -61,12 +61,12 @@ static double mb_s(struct qn_scc_replay *r, enum qn_scc_bcast_kind kind,
 void qn_scc_replay_row(struct qn_scc_replay *r, const struct qn_scc_claim *c,
                        double got, const char *what, ...)
 {
-    struct qn_scc_row line = {.id = c->id,
-                              .published = c->published,
-                              .why = c->why,
-                              .limit = c->limit,
-                              .most = c->most,
-                              .got = got};
+    struct qn_replay_row line = {.id = c->id,
+                                 .published = c->published,
+                                 .why = c->why,
+                                 .limit = c->limit,
+                                 .most = c->most,
+                                 .got = got};
     va_list args;
     va_start(args, what);
     (void)vsnprintf(line.what, sizeof line.what, what, args);
@@ -243,7 +243,7 @@ static void sources(struct qn_scc_replay *r)
                       100 * most_all / COPY_MB_S);
 }
 
-int qn_scc_replay(const char *path, qn_scc_row_fn *each, void *ctx,
+int qn_scc_replay(const char *path, qn_replay_row_fn *each, void *ctx,
                   struct qn_parse_error *parse_error)
 {
     struct qn_scc_replay r = {.row = each, .ctx = ctx};

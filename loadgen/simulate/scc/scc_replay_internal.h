@@ -10,14 +10,14 @@
 
 struct qn_scc_replay {
     struct qn_tiled machine;
-    qn_scc_row_fn *row;
+    qn_replay_row_fn *row;
     void *ctx;
     int rc; /* the first run that failed */
 };
 
 /** What a row says beside its text. */
 struct qn_scc_claim {
-    const char *id, *published, *why; /* as of qn_scc_row */
+    const char *id, *published, *why; /* as of qn_replay_row */
     bool most;
     double limit;
 };

@@ -22,7 +22,7 @@ struct seen {
     uint32_t rows, missed;
 };
 
-static bool stands(const struct qn_locks_row *r)
+static bool stands(const struct qn_replay_row *r)
 {
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(missed); i++) {
         if (strncmp(r->what, missed[i], strlen(missed[i])) == 0) {
@@ -32,10 +32,10 @@ static bool stands(const struct qn_locks_row *r)
     return false;
 }
 
-static void check(void *ctx, const struct qn_locks_row *r)
+static void check(void *ctx, const struct qn_replay_row *r)
 {
     struct seen *s = ctx;
-    bool holds = r->most ? r->got <= r->limit : r->got >= r->limit;
+    bool holds = qn_replay_row_holds(r);
     cr_assert(holds != stands(r), "%s %s: %f, limit %f", r->id, r->what, r->got,
               r->limit);
     s->rows++;
@@ -105,7 +105,7 @@ struct figure {
     uint32_t rows, differ;
 };
 
-static void only_of_it(void *ctx, const struct qn_locks_row *r)
+static void only_of_it(void *ctx, const struct qn_replay_row *r)
 {
     struct figure *f = ctx;
     cr_assert_eq(strncmp(r->id, f->id, strlen(f->id)), 0, "%s", r->id);
@@ -114,7 +114,7 @@ static void only_of_it(void *ctx, const struct qn_locks_row *r)
     f->rows++;
 }
 
-static void count_different(void *ctx, const struct qn_locks_row *r,
+static void count_different(void *ctx, const struct qn_replay_row *r,
                             uint64_t seed, double jitter)
 {
     struct figure *f = ctx;

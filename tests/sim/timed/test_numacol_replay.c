@@ -6,10 +6,10 @@
 #include "loadgen/simulate/large/numacol_replay.h"
 #include "tests/support/test.h"
 
-static void check(void *ctx, const struct qn_numacol_row *r)
+static void check(void *ctx, const struct qn_replay_row *r)
 {
     uint32_t *rows = ctx;
-    const bool holds = r->most ? r->got <= r->limit : r->got >= r->limit;
+    const bool holds = qn_replay_row_holds(r);
     cr_expect(holds, "%s: %f, limit %f", r->what, r->got, r->limit);
     ++*rows;
 }

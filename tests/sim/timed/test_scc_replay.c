@@ -21,7 +21,7 @@ struct seen {
     uint32_t of[7]; /* rows of C1 to C6 */
 };
 
-static bool stands(const struct qn_scc_row *r)
+static bool stands(const struct qn_replay_row *r)
 {
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(missed); i++) {
         if (strncmp(r->what, missed[i], strlen(missed[i])) == 0) {
@@ -31,10 +31,10 @@ static bool stands(const struct qn_scc_row *r)
     return false;
 }
 
-static void check(void *ctx, const struct qn_scc_row *r)
+static void check(void *ctx, const struct qn_replay_row *r)
 {
     struct seen *s = ctx;
-    bool holds = r->most ? r->got <= r->limit : r->got >= r->limit;
+    bool holds = qn_replay_row_holds(r);
     cr_assert(holds || stands(r), "%s %s: %f, limit %f", r->id, r->what, r->got,
               r->limit);
     s->rows++;

@@ -64,7 +64,7 @@ Test(options, counts_come_in_lists)
 
 static struct values {
     uint64_t number;
-    double seconds;
+    double seconds, part;
     bool flag;
     const char *word;
 } got;
@@ -75,6 +75,7 @@ static const struct qn_option table[] = {
     QN_OPTION_HEADING("Some"),
     QN_OPTION_COUNT("number", "N", AT(number), "a number", 1, 100),
     QN_OPTION("seconds", "S", qn_option_double, AT(seconds), "a time"),
+    QN_OPTION("part", "PART", qn_option_part, AT(part), "a part"),
     QN_OPTION("flag", NULL, qn_option_flag, AT(flag), "a flag"),
     QN_OPTION("word", "W", qn_option_string, AT(word), "a word"),
     QN_OPTION("output", "FILE", qn_option_string, AT(word), "a file"),
@@ -156,6 +157,10 @@ Test(options, everything_else_is_refused)
     cr_assert(!TAKES("-h"), "a heading is not near");
     cr_assert(!TAKES("--=x"), "a heading's name");
     cr_assert(!TAKES("--seconds", "1s"));
+    cr_assert(!TAKES("--part", "-0.1"));
+    cr_assert(!TAKES("--part", "1.1"));
+    cr_assert(!TAKES("--part", "nan"));
+    cr_assert(!TAKES("--part", ""));
     cr_assert_eq(got.number, 0, "nothing was stored");
 }
 
@@ -163,4 +168,26 @@ Test(options, the_ends_of_a_range_belong_to_it)
 {
     cr_assert(TAKES("--number", "1"));
     cr_assert(TAKES("--number", "100"));
+    cr_assert(TAKES("--part", "1"));
+    cr_assert_eq(got.part, 1);
+    cr_assert(TAKES("--part", "0"));
+    cr_assert_eq(got.part, 0);
+}
+
+Test(options, one_that_is_needed_is_refused_if_it_is_not_there)
+{
+    char *without[] = {(char *)"test", (char *)"--flag"};
+    char *with[] = {(char *)"test", (char *)"--word", (char *)"x"};
+    char *help[] = {(char *)"test", (char *)"--help"};
+    int status = 77;
+    got.word = NULL;
+    cr_assert(
+        !qn_options_parse_needing(&options, 2, without, &status, "word", "x"));
+    cr_assert_eq(status, 2);
+    cr_assert(
+        !qn_options_parse_needing(&options, 2, help, &status, "word", "x"));
+    cr_assert_eq(status, 0);
+    cr_assert(
+        qn_options_parse_needing(&options, 3, with, &status, "word", "x"));
+    cr_assert_str_eq(got.word, "x");
 }
