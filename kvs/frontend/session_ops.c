@@ -22,6 +22,20 @@ static void run_local(void *ctx, struct qn_client_session *s,
     qn_cmd_latency_sample_stop(&fe->clock, call->cmd, start);
 }
 
+/* First the buckets, then the entries in them. */
+static void prefetch(void *ctx, const struct qn_session_key *keys, uint32_t n)
+{
+    const struct qn_frontend *fe = ctx;
+    const struct qn_store *store = qn_replica_store(fe->o.replica);
+    uint64_t hash[QN_SESSION_AHEAD];
+    for (uint32_t i = 0; i < n; i++) {
+        hash[i] = qn_store_prefetch(store, keys[i].db, keys[i].key);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        qn_store_prefetch_entry(store, hash[i]);
+    }
+}
+
 static void run_read(void *ctx, struct qn_cmd_call *call)
 {
     struct qn_frontend *fe = ctx;
@@ -106,6 +120,7 @@ static bool timed_out(void *ctx, uint32_t since)
 const struct qn_session_ops qn_frontend_session_ops = {
     .is_local_write = is_local_write,
     .run_local = run_local,
+    .prefetch = prefetch,
     .run_read = run_read,
     .submit_write = submit_write,
     .submit_read = submit_read,

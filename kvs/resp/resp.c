@@ -319,6 +319,15 @@ int qn_resp_next(struct qn_resp_reader *r, struct qn_resp_req *req)
     return QN_OK;
 }
 
+bool qn_resp_peek(struct qn_resp_reader *r, struct qn_resp_req *req)
+{
+    if (r->error != 0 || advance(r) != QN_OK) {
+        return false;
+    }
+    *req = (struct qn_resp_req){.argv = r->argv, .argc = r->argc};
+    return true;
+}
+
 void qn_resp_put_back(struct qn_resp_reader *r)
 {
     QN_ASSERT(r->taken < r->at && r->wanted == 0);

@@ -137,6 +137,11 @@ int qn_resp_settle(struct qn_resp_reader *r);
  *          of the request under way) where its memory moves. */
 int qn_resp_next(struct qn_resp_reader *r, struct qn_resp_req *req);
 
+/** The request that qn_resp_next() takes next, if it is whole; it is not taken.
+ *  @return false: *req is untouched; qn_resp_next() says why. As costly as
+ *          that, which then finds it parsed. */
+bool qn_resp_peek(struct qn_resp_reader *r, struct qn_resp_req *req);
+
 /** Put back the request last taken, which was not run: it is the next one
  *  again. Its arguments become invalid. Only directly after the
  *  qn_resp_next() that gave it. */

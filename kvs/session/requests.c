@@ -220,6 +220,22 @@ static void request_done(struct qn_session_env *env,
     qn_reply_mode_request_done(&s->mode);
 }
 
+bool qn_session_next_key(struct qn_client_session *s,
+                         struct qn_session_key *key)
+{
+    struct qn_resp_req req;
+    if (s->state != QN_SESSION_RUN || !qn_resp_peek(&s->in, &req)) {
+        return false;
+    }
+    const struct qn_cmd *cmd = qn_cmd_named(req.argv, req.argc);
+    if (cmd == NULL || cmd->where != QN_CMD_READ || cmd->key_first <= 0 ||
+        (uint32_t)cmd->key_first >= req.argc) {
+        return false;
+    }
+    *key = (struct qn_session_key){s->db, req.argv[cmd->key_first]};
+    return true;
+}
+
 enum qn_outcome qn_session_request(struct qn_session_env *env,
                                    struct qn_client_session *s,
                                    const struct qn_resp_req *req)

@@ -105,6 +105,15 @@ enum qn_submit {
     QN_SUBMIT_NO_MEMORY,   /* nothing was started */
 };
 
+/** What a request will read. */
+struct qn_session_key {
+    uint32_t db;
+    struct qn_slice key;
+};
+
+/** Sessions whose next requests are looked at together, before they run. */
+#define QN_SESSION_AHEAD 32u
+
 /** What a session asks of its replica and its server. All run in the loop's
  *  thread and return at once; `ctx` is that of struct qn_session_env. One of
  *  them is called for the usual request. */
@@ -117,6 +126,9 @@ struct qn_session_ops {
      *  QN_BLOCKED_REMOTE and replies late. */
     void (*run_local)(void *ctx, struct qn_client_session *s,
                       struct qn_cmd_call *call);
+    /** Reads of these n keys, at most QN_SESSION_AHEAD, will run soon: a hint.
+     *  There is a store. */
+    void (*prefetch)(void *ctx, const struct qn_session_key *keys, uint32_t n);
     /** Run a read on the replica's store, into call->reply. */
     void (*run_read)(void *ctx, struct qn_cmd_call *call);
     /** Submit a write. */
@@ -231,6 +243,11 @@ bool qn_session_resume(struct qn_session_env *env, struct qn_client_session *s);
  *  @return QN_OK; otherwise close it now: QN_ENOMEM; QN_EPERM, a cross-protocol
  *          request. */
 int qn_session_run(struct qn_session_env *env, struct qn_client_session *s);
+
+/** The key that its next request reads.
+ *  @return false: none, or the request is not whole; *key is untouched. */
+bool qn_session_next_key(struct qn_client_session *s,
+                         struct qn_session_key *key);
 
 /** True if no event resumes it, so it must be looked at in each turn. */
 static inline bool qn_session_polls(const struct qn_client_session *s)

@@ -132,7 +132,27 @@ void qn_turn_begin_inputs(struct qn_turn *t, qn_slot_t read_index,
     t->env.read_index = read_index;
     t->env.applied = applied;
     t->env.has_store = has_store;
+    t->ahead = 0;
     t->batch = qn_work_list_take(&t->run_list);
+}
+
+/* Of one session alone there is nothing to overlap. */
+static void look_ahead(struct qn_turn *t)
+{
+    struct qn_session_key key[QN_SESSION_AHEAD];
+    const struct qn_session_env *env = &t->env;
+    struct qn_work_link *l = t->batch.first;
+    uint32_t n = 0;
+    if (l == NULL || l->next == NULL) {
+        return;
+    }
+    for (; l != NULL && t->ahead < QN_SESSION_AHEAD; l = l->next) {
+        n += qn_session_next_key(of_run(l), &key[n]);
+        t->ahead++;
+    }
+    if (n > 1) {
+        env->ops->prefetch(env->ctx, key, n);
+    }
 }
 
 struct qn_client_session *qn_turn_next_input(struct qn_turn *t)
@@ -140,8 +160,12 @@ struct qn_client_session *qn_turn_next_input(struct qn_turn *t)
     QN_DASSERT(t->phase == QN_TURN_PHASE_INPUTS);
     struct qn_work_link *link = NULL;
     t->again |= t->env.budget <= 0 && !qn_work_list_is_empty(&t->batch);
+    if (t->ahead == 0 && t->env.has_store) {
+        look_ahead(t);
+    }
     while ((link = batch_next(t, &t->run_list, t->env.budget > 0)) != NULL) {
         struct qn_client_session *s = of_run(link);
+        t->ahead -= t->ahead > 0;
         if (qn_session_resume(&t->env, s) || s->state != QN_SESSION_BLOCKED) {
             return s;
         }

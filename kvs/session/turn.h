@@ -22,6 +22,10 @@
  *     while ((s = qn_turn_next_output(t)) != NULL) { write its replies }
  *     qn_turn_end(t, applied);
  *
+ * Keys that several sessions read are looked up in memory that is rarely in a
+ * cache. So those of a batch's next QN_SESSION_AHEAD are asked for together,
+ * before the first one runs.
+ *
  * Linearizability. The read index is passed once per turn, and was loaded after
  * the last byte of the turn had been received. So what was acknowledged or read
  * before a request of this turn was sent lies at or below it.
@@ -51,6 +55,7 @@ struct qn_turn {
     struct qn_session_env env;
     struct qn_work_list run_list, flush_list;
     struct qn_work_list batch; /* taken of one of them; else empty */
+    uint32_t ahead;            /* of the batch, whose keys were looked at */
     int64_t reads_left;        /* of this turn, until the next one begins */
     int64_t writes_left;
     bool again; /* the next turn is due at once */

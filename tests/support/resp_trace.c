@@ -49,15 +49,16 @@ static int take_twice(struct qn_buf *out, struct qn_resp_reader *r)
 /* Looking ahead finds the bytes that are taken next. */
 static int take_look(struct qn_buf *out, struct qn_resp_reader *r)
 {
-    struct qn_resp_req req;
+    struct qn_resp_req req, ahead;
     bool wants = qn_resp_wants(r);
+    bool whole = qn_resp_peek(r, &ahead);
     int err = qn_resp_next(r, &req);
-    if (wants != (err == QN_EAGAIN)) {
+    if (wants != (err == QN_EAGAIN) || whole != (err == QN_OK)) {
         qn_buf_append(out, "wrong look\n", 11);
     }
     if (err == QN_OK) {
-        print_request(out, &req);
-        (void)qn_resp_wants(r); /* its bytes may move from here on */
+        print_request(out, &ahead); /* the same arguments */
+        (void)qn_resp_wants(r);     /* its bytes may move from here on */
     }
     return err;
 }

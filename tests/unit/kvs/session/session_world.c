@@ -76,6 +76,21 @@ static enum qn_submit submit_read(void *ctx, const struct qn_cmd_call *call,
     return QN_SUBMIT_TAKEN;
 }
 
+static void prefetch(void *ctx, const struct qn_session_key *keys, uint32_t n)
+{
+    struct fake_replica *r = &((struct world *)ctx)->replica;
+    size_t len = 0;
+    cr_assert(n > 1 && n <= QN_SESSION_AHEAD);
+    for (uint32_t i = 0; i < n && len < sizeof r->ahead - 1; i++) {
+        size_t more = QN_MIN(keys[i].key.len, sizeof r->ahead - 1 - len);
+        memcpy(r->ahead + len, keys[i].key.data, more);
+        len += more;
+    }
+    r->ahead[len] = '\0';
+    r->ahead_reads = r->reads;
+    r->aheads++;
+}
+
 static void run_read(void *ctx, struct qn_cmd_call *call)
 {
     struct world *w = ctx;
@@ -441,6 +456,7 @@ void world_settle(void)
 static const struct qn_session_ops ops = {
     .is_local_write = is_local_write,
     .run_local = run_local,
+    .prefetch = prefetch,
     .run_read = run_read,
     .submit_write = submit_write,
     .submit_read = submit_read,

@@ -12,7 +12,7 @@
 
 #include "kvs/session/turn.h"
 
-enum { WORLD_CLIENTS = 4 };
+enum { WORLD_CLIENTS = QN_SESSION_AHEAD + 2 };
 
 struct client {
     struct qn_client_session session;
@@ -45,6 +45,9 @@ struct fake_replica {
     uint32_t ticks_asked;   /* calls of tick() */
     uint64_t submissions;   /* taken so far */
     uint64_t reads;         /* run at once */
+    uint32_t aheads;        /* calls of prefetch() ... */
+    char ahead[64];         /* ... the keys of the last one, in a row ... */
+    uint64_t ahead_reads;   /* ... and the reads that had run */
     uint64_t last_index;    /* index of the last deferred read */
     bool late_now;   /* INFO: replies late, with an error, before it returns */
     bool late_fails; /* INFO: cannot be asked */

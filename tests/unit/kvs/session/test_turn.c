@@ -262,3 +262,54 @@ CASE(what_is_applied_never_goes_back, .signal = SIGABRT)
     qn_turn_begin_outputs(T);
     qn_turn_end(T, 6);
 }
+
+/* ---- looking ahead ------------------------------------------------------- */
+
+CASE(the_keys_of_several_sessions_are_asked_for_before_the_first_one_runs)
+{
+    client_send(A, "GET a\r\n");
+    client_send(B, "PING\r\nGET b\r\n"); /* its next one reads nothing */
+    client_send(C, "GET c\r\n");
+    client_send(&world.client[3], "*2\r\n$3\r\nGET\r\n$1\r\n");
+    world_turn();
+    cr_expect_eq(world.replica.aheads, 1);
+    cr_expect_str_eq(world.replica.ahead, "ac");
+    cr_expect_eq(world.replica.ahead_reads, 0);
+    cr_expect_eq(world.replica.reads, 3);
+    expect_replies(A, "$-1\r\n");
+    expect_replies(B, "+PONG\r\n$-1\r\n");
+}
+
+CASE(of_one_session_alone_nothing_is_asked_for)
+{
+    client_call(A, "GET a", 3);
+    world_turn();
+    client_send(A, "GET a\r\n");
+    client_send(B, "GET\r\n"); /* has no key */
+    client_send(C, "SET c 1\r\n");
+    world_turn();
+    cr_expect_eq(world.replica.aheads, 0);
+    expect_replies(A, "$-1\r\n$-1\r\n$-1\r\n$-1\r\n");
+}
+
+CASE(without_a_store_nothing_is_asked_for)
+{
+    world.replica.has_store = false;
+    client_send(A, "GET a\r\n");
+    client_send(B, "GET b\r\n");
+    world_turn();
+    cr_expect_eq(world.replica.aheads, 0);
+}
+
+CASE(keys_are_asked_for_in_parts)
+{
+    for (int i = 0; i < WORLD_CLIENTS; i++) {
+        client_send(&world.client[i],
+                    i < WORLD_CLIENTS - 2 ? "GET a\r\n" : "GET b\r\n");
+    }
+    world_turn();
+    cr_expect_eq(world.replica.aheads, 2);
+    cr_expect_str_eq(world.replica.ahead, "bb");
+    cr_expect_eq(world.replica.ahead_reads, QN_SESSION_AHEAD);
+    cr_expect_eq(world.replica.reads, WORLD_CLIENTS);
+}
