@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
 
@@ -21,13 +22,15 @@ static int by_cpu(const void *x, const void *y)
 static void take_places(struct qn_large_group *g, const struct qn_places *p)
 {
     struct qn_place at[QN_NODES_MAX];
-    for (uint32_t i = 0; i < g->members; i++) {
+    const uint32_t n = g->members;
+    QN_ASSERT(n <= QN_NODES_MAX);
+    for (uint32_t i = 0; i < n; i++) {
         at[i] = qn_places_of(p, i, QN_BIND_CORE);
     }
-    if (g->members <= p->count) {
-        qsort(at, g->members, sizeof at[0], by_cpu);
+    if (n <= p->count) {
+        qsort(at, n, sizeof at[0], by_cpu);
     }
-    for (uint32_t i = 0; i < g->members; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         g->core[i] = (uint32_t)at[i].cpu;
         g->place[i].node = 0;
         g->place[i].region = (uint16_t)QN_MAX(at[i].numa_node, 0);

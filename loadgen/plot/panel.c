@@ -279,8 +279,9 @@ void qn_panels_draw(const struct qn_panels *s, FILE *to)
         qn_svg_text(to, "note", 24, 50, s->note);
     }
     for (uint32_t i = 0; i < s->count; i++) {
-        const struct frame f = frame_of(s, i, i % s->columns * width,
-                                        HEAD + i / s->columns * s->height);
+        const uint32_t row = i / s->columns, column = i % s->columns;
+        const struct frame f =
+            frame_of(s, i, column * width, HEAD + row * s->height);
         draw_panel(&s->panel[i], &f, to);
     }
     qn_svg_end(to);
