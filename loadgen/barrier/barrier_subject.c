@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/barrier/measured/measured_barrier.h"
 #include "core/base/atomic.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
@@ -27,7 +28,8 @@ struct qn_barrier_kind {
     int (*format)(const struct qn_barrier_subject *s, void *memory,
                   uint32_t members, uint32_t cores);
     void (*pass)(struct qn_barrier_client *c);
-    bool ours;
+    /* NULL: a member needs no more than the memory. */
+    int (*join)(void *memory, uint32_t member, struct qn_barrier_member *me);
 };
 
 /* A word that one member waits for, on a line of its own. */
@@ -62,6 +64,27 @@ static int ours_format(const struct qn_barrier_subject *s, void *memory,
 static void ours_pass(struct qn_barrier_client *c)
 {
     qn_barrier_wait(&c->me);
+}
+
+static size_t measured_bytes(const struct qn_barrier_subject *s,
+                             uint32_t members)
+{
+    const struct qn_barrier_opts o = opts_of(s, members, 0);
+    return qn_measured_barrier_bytes(&o);
+}
+
+static int measured_format(const struct qn_barrier_subject *s, void *memory,
+                           uint32_t members, uint32_t cores)
+{
+    const struct qn_barrier_opts o = opts_of(s, members, cores);
+    return qn_measured_barrier_format(memory, qn_measured_barrier_bytes(&o),
+                                      &o);
+}
+
+static int measured_join(void *memory, uint32_t member,
+                         struct qn_barrier_member *me)
+{
+    return qn_measured_barrier_join(memory, member, NULL, me);
 }
 
 /* ---- of the system ------------------------------------------------------- */
@@ -182,15 +205,17 @@ static void mcs_pass(struct qn_barrier_client *c)
 /* ---- all of them --------------------------------------------------------- */
 
 static const struct qn_barrier_kind ours = {ours_bytes, ours_format, ours_pass,
-                                            true};
+                                            qn_barrier_join};
+static const struct qn_barrier_kind measured = {measured_bytes, measured_format,
+                                                ours_pass, measured_join};
 static const struct qn_barrier_kind of_pthread = {pthread_bytes, pthread_format,
-                                                  pthread_pass, false};
+                                                  pthread_pass, NULL};
 static const struct qn_barrier_kind dissemination = {
-    simple_bytes, simple_format, dissemination_pass, false};
+    simple_bytes, simple_format, dissemination_pass, NULL};
 static const struct qn_barrier_kind central = {simple_bytes, simple_format,
-                                               central_pass, false};
+                                               central_pass, NULL};
 static const struct qn_barrier_kind mcs = {simple_bytes, simple_format,
-                                           mcs_pass, false};
+                                           mcs_pass, NULL};
 
 static void add(struct qn_barrier_subject *out, uint32_t *n, const char *name,
                 const struct qn_barrier_subject *like)
@@ -213,11 +238,14 @@ uint32_t qn_barrier_subjects(struct qn_barrier_subject *out, uint32_t members,
         like.form = NULL;
         add(out, &n, "quoin", &like);
         for (uint32_t i = 0;
-             qn_barrier_forms[i] != NULL && n < QN_BARRIER_SUBJECTS_MAX - 5;
+             qn_barrier_forms[i] != NULL && n < QN_BARRIER_SUBJECTS_MAX - 6;
              i++) {
             like.form = qn_barrier_forms[i]->name;
             add(out, &n, "quoin", &like);
         }
+        add(out, &n, "quoin/measured",
+            &(struct qn_barrier_subject){.kind = &measured,
+                                         .own_cores = like.own_cores});
     }
     add(out, &n, "pthread", &(struct qn_barrier_subject){.kind = &of_pthread});
     add(out, &n, "simple/dissemination",
@@ -246,7 +274,8 @@ int qn_barrier_subject_join(const struct qn_barrier_subject *s, void *memory,
 {
     *c = (struct qn_barrier_client){
         .subject = s, .memory = memory, .member = member, .members = members};
-    return s->kind->ours ? qn_barrier_join(memory, member, &c->me) : QN_OK;
+    return s->kind->join != NULL ? s->kind->join(memory, member, &c->me)
+                                 : QN_OK;
 }
 
 void qn_barrier_subject_pass(void *client)

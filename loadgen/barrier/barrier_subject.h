@@ -13,7 +13,7 @@
 
 #include "core/barrier/barrier.h"
 
-#define QN_BARRIER_SUBJECTS_MAX 16u
+#define QN_BARRIER_SUBJECTS_MAX 18u
 
 struct qn_barrier_kind;
 

@@ -38,7 +38,7 @@ for group in made["groups"]:
     rows = measured(group)
     assert group["selection"].startswith("dissemination: cycles"), group
     assert "selection: " + group["selection"] in done.stderr, done.stderr
-    for name in ("quoin", "quoin/central", "pthread", "simple/dissemination",
+    for name in ("quoin", "quoin/central", "quoin/measured", "pthread", "simple/dissemination",
                  "simple/central-yield", "simple/mcs", "coll"):
         row = rows[name]
         assert 0 < row["ns"]["low"] <= row["ns"]["median"], row

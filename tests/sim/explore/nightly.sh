@@ -21,7 +21,10 @@ ring() { QN_EXPLORE_DEVIATIONS=4 $sim/test_ring_explore --filter 'ring_explore/*
 alike() { QN_EXPLORE_DEVIATIONS=1 $sim/test_alike_explore; }
 # Locks are short; of barriers three members have two deviations less.
 locks() { QN_EXPLORE_DEVIATIONS=5 $sync/test_lock_explore; }
-barriers() { QN_EXPLORE_DEVIATIONS=4 $sim/explore/barrier/test_barrier_explore; }
+barriers() {
+    QN_EXPLORE_DEVIATIONS=4 $sim/explore/barrier/test_barrier_explore &&
+        QN_EXPLORE_DEVIATIONS=2 $sim/explore/barrier/test_barrier_measured_explore
+}
 # Three members have two deviations less.
 large() { QN_EXPLORE_DEVIATIONS=4 $sim/explore/large/test_large_explore; }
 delegates() { QN_EXPLORE_MORE=1 $sync/test_delegate_explore; }
