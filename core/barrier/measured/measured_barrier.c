@@ -1,11 +1,11 @@
 /*
  * The memory, n members:
  *
- *     line 0      what it is; `formed` once the form is chosen
- *     meeting     a central barrier of all: between the rounds
- *     chosen      what member 0 has chosen
- *     pairs       n barriers of two, of the lower member of a pair each
- *     prices      n * n words, those above the diagonal
+ *     line 0      what it is; `formed` says which barrier it is, once it is
+ * known meeting     a central barrier of all: between the rounds usual the
+ * barrier without prices selected    what is selected by the prices pairs n
+ * barriers of two, of the lower member of a pair each prices      n * n words,
+ * those above the diagonal
  *
  * The lower member of a pair has the clock. It says in `last` whether there is
  * another batch; the other one reads that behind one more episode, which is in
@@ -25,12 +25,17 @@
 #define VERSION  0x4d000001u /* no barrier of core/barrier says so */
 #define BATCHES  10u         /* of a pair */
 #define EPISODES 10u /* of a batch: so that reading the clock counts little */
+#define TRIALS   3u  /* batches of each of the two barriers */
+
+enum { USUAL, SELECTED, BOTH };
 
 struct measured {
     alignas(QN_CACHELINE) qn_a32 says;
     qn_a32 members;
     qn_a32 own_cores;
-    qn_a32 formed; /* written by member 0, or when it is formatted */
+    qn_a32 formed; /* 0: not yet; 1 + USUAL or SELECTED. Written by member 0, or
+                      when it is formatted */
+    qn_a32 trial;  /* the two differ; written by member 0 */
 };
 
 struct pair {
@@ -42,7 +47,7 @@ struct pair {
 struct parts {
     struct measured *m;
     uint32_t members;
-    uint8_t *meeting, *chosen, *pairs;
+    uint8_t *meeting, *barrier[BOTH], *pairs;
     size_t barrier_bytes, pair_bytes;
     qn_a32 *price; /* [members * members], ps of a transfer */
 };
@@ -68,8 +73,9 @@ static struct parts parts_of(void *memory, uint32_t members)
                       .barrier_bytes = barrier_bytes(members),
                       .pair_bytes = pair_bytes()};
     p.meeting = (uint8_t *)memory + sizeof(struct measured);
-    p.chosen = p.meeting + p.barrier_bytes;
-    p.pairs = p.chosen + p.barrier_bytes;
+    p.barrier[USUAL] = p.meeting + p.barrier_bytes;
+    p.barrier[SELECTED] = p.barrier[USUAL] + p.barrier_bytes;
+    p.pairs = p.barrier[SELECTED] + p.barrier_bytes;
     p.price = (void *)(p.pairs + members * p.pair_bytes);
     return p;
 }
@@ -96,7 +102,7 @@ size_t qn_measured_barrier_bytes(const struct qn_barrier_opts *opts)
     const size_t n = opts->members;
     const size_t prices =
         n <= QN_MEASURED_MEMBERS_MAX ? n * n * sizeof(qn_a32) : 0;
-    return sizeof(struct measured) + 2 * barrier_bytes(opts->members) +
+    return sizeof(struct measured) + 3 * barrier_bytes(opts->members) +
            n * pair_bytes() + qn_align_up(prices, QN_CACHELINE);
 }
 
@@ -115,8 +121,9 @@ int qn_measured_barrier_format(void *memory, size_t bytes,
     meeting.form = "central";
     two.own_cores = opts->own_cores;
     int rc = qn_barrier_format(p.meeting, p.barrier_bytes, &meeting);
-    /* What it is, unless they measure. */
-    rc = rc == QN_OK ? qn_barrier_format(p.chosen, p.barrier_bytes, opts) : rc;
+    rc = rc == QN_OK
+             ? qn_barrier_format(p.barrier[USUAL], p.barrier_bytes, opts)
+             : rc;
     for (uint32_t i = 0; i < opts->members && rc == QN_OK; i++) {
         rc = qn_barrier_format(pair_of(&p, i)->barrier,
                                qn_barrier_bytes(&of_two), &two);
@@ -126,7 +133,8 @@ int qn_measured_barrier_format(void *memory, size_t bytes,
     qn_store(&p.m->says, VERSION, QN_RELAXED);
     qn_store(&p.m->members, opts->members, QN_RELAXED);
     qn_store(&p.m->own_cores, opts->own_cores, QN_RELAXED);
-    qn_store(&p.m->formed, !measures(opts), QN_RELAXED);
+    qn_store(&p.m->formed, measures(opts) ? 0 : 1 + USUAL, QN_RELAXED);
+    qn_store(&p.m->trial, 0, QN_RELAXED);
     return QN_OK;
 }
 
@@ -138,7 +146,7 @@ static qn_time_t monotonic(void *ctx)
     return qn_clock_now();
 }
 
-static const struct qn_measured_clock usual = {.now = monotonic};
+static const struct qn_measured_clock of_machine = {.now = monotonic};
 
 static void pass(struct qn_barrier_member *me, uint32_t episodes)
 {
@@ -225,8 +233,9 @@ static struct qn_machine *machine_of(const struct parts *p)
     return m;
 }
 
-/* Of member 0, while the others wait. */
-static void choose(const struct parts *p)
+/* Of member 0, while the others wait. Without memory there is only the usual
+ * one. */
+static void select_form(const struct parts *p)
 {
     struct qn_barrier_selection s;
     /* They do not share cores, whatever this thread may run on. relaxed:
@@ -238,12 +247,57 @@ static void choose(const struct parts *p)
     struct qn_machine *m = machine_of(p);
     if (m != NULL && qn_barrier_select(&s, m, p->members) == QN_OK) {
         qn_barrier_selection_apply(&s, &o);
-        const int rc = qn_barrier_format(p->chosen, p->barrier_bytes, &o);
+        const int rc =
+            qn_barrier_format(p->barrier[SELECTED], p->barrier_bytes, &o);
         QN_ASSERT(rc == QN_OK);
+        /* relaxed: published by the meeting. */
+        qn_store(&p->m->trial, 1, QN_RELAXED);
     }
     qn_machine_destroy(m);
-    /* release -> the load of qn_measured_barrier_join. */
-    qn_store(&p->m->formed, 1, QN_RELEASE);
+}
+
+/* All pass both in turn.
+ * @return to member 0, which has the clock: the one that took less. */
+static uint32_t try_both(const struct parts *p, uint32_t member,
+                         const struct qn_measured_clock *c)
+{
+    struct qn_barrier_member me[BOTH];
+    qn_time_t least[BOTH] = {QN_TIME_NEVER, QN_TIME_NEVER};
+    for (uint32_t k = 0; k < BOTH; k++) {
+        const int rc = qn_barrier_join(p->barrier[k], member, &me[k]);
+        QN_ASSERT(rc == QN_OK); /* each member is here once */
+        qn_barrier_wait(&me[k]);
+    }
+    for (uint32_t t = 0; t < TRIALS * BOTH; t++) {
+        const uint32_t k = t % BOTH;
+        const qn_time_t from = member == 0 ? c->now(c->ctx) : 0;
+        pass(&me[k], EPISODES);
+        const qn_time_t to = member == 0 ? c->now(c->ctx) : 0;
+        least[k] = QN_MIN(least[k], to - from);
+    }
+    qn_barrier_leave(&me[USUAL]);
+    qn_barrier_leave(&me[SELECTED]);
+    return least[SELECTED] < least[USUAL] ? SELECTED : USUAL;
+}
+
+static void form(const struct parts *p, struct qn_barrier_member *here,
+                 const struct qn_measured_clock *clock)
+{
+    uint32_t which = USUAL;
+    measure(p, here, clock);
+    if (here->member == 0) {
+        select_form(p);
+    }
+    qn_barrier_wait(here);
+    /* relaxed: all have met since it was stored. */
+    if (qn_load(&p->m->trial, QN_RELAXED) != 0) {
+        which = try_both(p, here->member, clock);
+    }
+    if (here->member == 0) {
+        /* release -> the load of qn_measured_barrier_join. */
+        qn_store(&p->m->formed, 1 + which, QN_RELEASE);
+    }
+    qn_barrier_wait(here);
 }
 
 int qn_measured_barrier_join(void *memory, uint32_t member,
@@ -257,19 +311,15 @@ int qn_measured_barrier_join(void *memory, uint32_t member,
         return QN_EINVAL;
     }
     const struct parts p = parts_of(memory, qn_load(&m->members, QN_RELAXED));
-    /* acquire -> the store of choose: the chosen one is there. */
-    if (qn_load(&m->formed, QN_ACQUIRE) != 0) {
-        return qn_barrier_join(p.chosen, member, me);
+    /* acquire, both -> the store of form: the barrier is there. */
+    if (qn_load(&m->formed, QN_ACQUIRE) == 0) {
+        /* This seat is kept for ever: each member measures once. */
+        const int rc = qn_barrier_join(p.meeting, member, &here);
+        if (rc != QN_OK) {
+            return rc;
+        }
+        form(&p, &here, clock != NULL ? clock : &of_machine);
     }
-    /* This seat is kept for ever: each member measures once. */
-    const int rc = qn_barrier_join(p.meeting, member, &here);
-    if (rc != QN_OK) {
-        return rc;
-    }
-    measure(&p, &here, clock != NULL ? clock : &usual);
-    if (member == 0) {
-        choose(&p);
-    }
-    qn_barrier_wait(&here);
-    return qn_barrier_join(p.chosen, member, me);
+    const uint32_t which = qn_load(&m->formed, QN_ACQUIRE) - 1;
+    return qn_barrier_join(p.barrier[which], member, me);
 }

@@ -13,10 +13,13 @@
  *
  * Each two members pass dissemination barriers of two, an episode of which
  * takes one transfer: pairs that have no member in common at the same time, in
- * members - 1 rounds. Then member 0 chooses by qn_barrier_select, and all join
- * what it has chosen. Between the rounds they meet at a central barrier.
+ * members - 1 rounds. By these prices member 0 calls qn_barrier_select. Prices
+ * say nothing of episodes one behind the other, so all then pass the barrier
+ * that is selected and the one that they had without prices, 3 batches of 10
+ * episodes each in turn, and keep the faster one by member 0's clock. Between
+ * these steps they meet at a central barrier.
  *
- * A pair passes 10 batches of 10 episodes, and its price is the shortest batch.
+ * A pair passes 10 batches of 10 episodes; its price is the shortest batch.
  * It ends earlier if it takes longer than QN_MEASURED_PAIR_NS, so a member that
  * stalls costs little more than its stall. One that ends in it, or never comes,
  * holds up all others for ever, as at any barrier of core/barrier.
@@ -44,8 +47,8 @@ struct qn_measured_clock {
 };
 
 /** @return bytes, a multiple of QN_CACHELINE; 0: opts are out of range, or name
- *  a form or a tree. 900 bytes for each member, and 4 for each two, more than
- *  qn_barrier_bytes. Pure. */
+ *  a form or a tree. 960 bytes for each member and 8 for each two beside three
+ *  times qn_barrier_bytes. Pure. */
 size_t qn_measured_barrier_bytes(const struct qn_barrier_opts *opts);
 
 /**
