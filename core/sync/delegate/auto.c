@@ -24,7 +24,7 @@
  * window (auto_rule.h): a line that all write at each operation would cost what
  * a lock costs. It tells its window behind a call, when it has handed over, so
  * that the others do not wait for it. The one whose window brings the sum of
- * all beyond a multiple of QN_AUTO_LOOK lets the rule look when it is executor
+ * all beyond a multiple of some windows lets the rule look when it is executor
  * next; one that sees as much in one call does both at once. The rule's state
  * is touched only by the executor of the backend in use, as the data.
  */
@@ -171,6 +171,12 @@ static uint64_t seen_by(const struct qn_backend_client *c)
     return c->stats.served + c->lock.stats.cas_failed;
 }
 
+/* Of all clients, until the rule looks. */
+static uint32_t look_of(uint32_t window)
+{
+    return QN_MIN(QN_AUTO_LOOK_WINDOWS * window, QN_AUTO_LOOK_MOST);
+}
+
 static void begin_window(const struct qn_backend *b,
                          struct qn_backend_client *c, uint32_t length)
 {
@@ -179,7 +185,7 @@ static void begin_window(const struct qn_backend *b,
                                       .failed = c->lock.stats.cas_failed};
     const bool in_turn = b->o.change_every != 0; /* looks at each batch */
     c->tells = in_turn ? UINT64_MAX : seen_by(c) + length;
-    c->looks = in_turn ? 0 : seen_by(c) + QN_MAX(length, QN_AUTO_LOOK);
+    c->looks = in_turn ? 0 : seen_by(c) + QN_MAX(length, look_of(c->window));
 }
 
 static struct qn_auto_window window_of(const struct qn_backend_client *c)
@@ -192,10 +198,10 @@ static struct qn_auto_window window_of(const struct qn_backend_client *c)
 
 /* relaxed, as all of `told`: whichever windows a look finds, it only compares
  * costs. @return has the sum come to another multiple? */
-static bool adds(qn_a64 *sum, uint64_t n)
+static bool adds(qn_a64 *sum, uint64_t n, uint64_t look)
 {
     const uint64_t old = n == 0 ? 0 : qn_fetch_add(sum, n, QN_RELAXED);
-    return old / QN_AUTO_LOOK != (old + n) / QN_AUTO_LOOK;
+    return old / look != (old + n) / look;
 }
 
 /* Not inline: it would be in each call, and runs once in QN_AUTO_WINDOW. */
@@ -204,9 +210,10 @@ static __attribute__((noinline)) void tell(const struct qn_backend *b,
 {
     struct shared *a = (struct shared *)b->chooser;
     const struct qn_auto_window w = window_of(c);
-    (void)adds(&a->told.batches, w.batches);
-    const bool many = adds(&a->told.operations, w.operations);
-    const bool look = adds(&a->told.failed, w.failed) || many;
+    const uint32_t often = look_of(c->window);
+    (void)adds(&a->told.batches, w.batches, often);
+    const bool many = adds(&a->told.operations, w.operations, often);
+    const bool look = adds(&a->told.failed, w.failed, often) || many;
     begin_window(b, c, c->window);
     c->looks = look ? 0 : c->looks;
 }
@@ -305,7 +312,7 @@ void qn_auto_end(const struct qn_backend *b, struct qn_backend_client *c)
     struct shared *a = (struct shared *)b->chooser;
     const uint32_t to =
         b->o.change_every != 0 ? in_turn(a, b, c) : by_rule(a, b, c);
-    c->window = a->rule.calm ? QN_AUTO_CALM : QN_AUTO_WINDOW;
+    c->window = a->rule.window;
     begin_window(b, c, c->window);
     if (to != b->index) {
         c->stats.changes++;

@@ -61,7 +61,8 @@ static uint32_t change(uint32_t to, uint64_t time, struct qn_auto_state *s)
 {
     begin_epoch(time, s);
     s->changed = time;
-    s->warm = s->calm = false;
+    s->warm = false;
+    s->window = QN_AUTO_WINDOW;
     s->uncounted = 0;
     return to;
 }
@@ -147,7 +148,8 @@ static uint32_t next_of(uint32_t parts, uint32_t now, uint64_t cost,
             return change(i, time, s);
         }
     }
-    s->calm = now == QN_AUTO_LOCK && s->seen.failed == 0;
+    s->window = now == QN_AUTO_LOCK && s->seen.failed == 0 ? QN_AUTO_CALM
+                                                           : QN_AUTO_HOME;
     begin_epoch(time, s);
     return now;
 }

@@ -38,13 +38,16 @@ enum qn_auto_part {
     QN_AUTO_PARTS,
 };
 
-#define QN_AUTO_EPOCH  1024u /* operations */
-/* Operations and failed attempts of a client until it tells them to the rule;
- * and where no attempt fails, so that there is nothing to choose. */
-#define QN_AUTO_WINDOW 32u
-#define QN_AUTO_CALM   512u
-/* Of all clients together, until the rule looks. */
-#define QN_AUTO_LOOK   128u
+#define QN_AUTO_EPOCH        1024u /* operations */
+/* Operations and failed attempts of a client until it tells them to the rule:
+ * in a trial; at home, where only the end of an epoch matters; and where no
+ * attempt fails, so that there is nothing to choose. */
+#define QN_AUTO_WINDOW       32u
+#define QN_AUTO_HOME         64u
+#define QN_AUTO_CALM         512u
+/* Of all clients together, until the rule looks: windows, and operations. */
+#define QN_AUTO_LOOK_WINDOWS 4u
+#define QN_AUTO_LOOK_MOST    (QN_AUTO_EPOCH / 4)
 
 /** What one client has seen as executor, or all of them. */
 struct qn_auto_window {
@@ -59,12 +62,12 @@ struct qn_auto_state {
     uint64_t begin;             /* of this epoch or trial, ns; 0: none yet */
     struct qn_auto_window seen; /* in it, by all */
     uint64_t changed;           /* the backend, ns */
-    uint64_t cost; /* at home: ns per 1024 operations, smoothed; 0: unknown */
-    bool warm;     /* operations count */
-    bool calm;     /* no attempt fails */
-    uint8_t home;  /* the backend that was cheapest */
-    uint8_t last;  /* before it */
-    uint8_t odd;   /* epochs in a row with another cost */
+    uint64_t cost;   /* at home: ns per 1024 operations, smoothed; 0: unknown */
+    uint16_t window; /* of clients, from now on */
+    bool warm;       /* operations count */
+    uint8_t home;    /* the backend that was cheapest */
+    uint8_t last;    /* before it */
+    uint8_t odd;     /* epochs in a row with another cost */
     uint64_t uncounted; /* operations before `begin`, since `changed` */
     struct {
         uint64_t due;     /* when it may be tried again, ns */

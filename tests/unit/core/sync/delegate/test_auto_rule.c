@@ -114,6 +114,26 @@ Test(auto_rule, a_bad_trial_is_short)
     cr_expect_eq(r.now, QN_AUTO_LOCK);
 }
 
+Test(auto_rule, clients_tell_often_in_a_trial_and_seldom_where_none_fails)
+{
+    const struct load contended = {2, {100, 200, 0}, 64, 1};
+    const struct load alone = {2, {100, 200, 0}, 0, 1};
+    struct run r = {.time = 1};
+    window(&r, &contended);
+    cr_expect_eq(r.s.window, QN_AUTO_WINDOW);
+    while (r.now == QN_AUTO_LOCK) {
+        window(&r, &contended);
+    }
+    cr_expect_eq(r.s.window, QN_AUTO_WINDOW, "a trial begins");
+    operate(&r, &contended, 4 * QN_AUTO_EPOCH);
+    cr_expect_eq(r.now, QN_AUTO_LOCK);
+    cr_expect_eq(r.s.window, QN_AUTO_HOME);
+    operate(&r, &alone, 4 * QN_AUTO_EPOCH);
+    cr_expect_eq(r.s.window, QN_AUTO_CALM);
+    operate(&r, &contended, 2 * QN_AUTO_EPOCH);
+    cr_expect_neq(r.s.window, QN_AUTO_CALM);
+}
+
 /* Also the first trials, and with two other backends. */
 Test(auto_rule, failed_trials_cost_a_few_percent)
 {
