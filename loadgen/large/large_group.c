@@ -61,7 +61,8 @@ int qn_large_group_make(struct qn_large_group *g, const struct qn_places *p,
 {
     *g = (struct qn_large_group){.members = members, .push = push};
     take_places(g, p);
-    if (machine == NULL || members > p->count) {
+    g->shares = machine != NULL && members > p->count;
+    if (machine == NULL || g->shares) {
         return QN_OK;
     }
     const int rc = take_machine(g, machine);
@@ -99,8 +100,9 @@ void qn_large_group_why(const struct qn_large_group *g,
     double ns = 0, usual_ns = 0;
     if (g->m == NULL) {
         const uint32_t regions = qn_large_tree_regions(g->place, g->members);
-        snprintf(why, QN_LARGE_WHY_MAX, "without prices, %u region%s%s",
-                 regions, regions == 1 ? "" : "s",
+        snprintf(why, QN_LARGE_WHY_MAX, "%swithout prices, %u region%s%s",
+                 g->shares ? "members share cores: " : "", regions,
+                 regions == 1 ? "" : "s",
                  g->push ? "" : ", members are isolated");
         return;
     }

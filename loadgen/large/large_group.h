@@ -15,7 +15,8 @@
 
 struct qn_large_group {
     uint32_t members;
-    bool push;                   /* members write each other's memory */
+    bool push;   /* members write each other's memory */
+    bool shares; /* a machine was given, and members share cores */
     uint32_t core[QN_NODES_MAX]; /* CPU of each */
     struct qn_large_place place[QN_NODES_MAX];
     struct qn_machine *m; /* of the members; NULL: no prices for them. Owned */

@@ -72,7 +72,7 @@ assert [name.split("/")[0] for name in names] == [
 if len(CORES) > 1 and max(CORES) < 192:
     made = good("--threads", "--size", "64ki", "--members", "2,%d" %
                 (len(CORES) + 1), "--machine", MACHINE)
-    for group, begin in zip(made["groups"], ("by prices, ", "without prices, ")):
+    for group, begin in zip(made["groups"], ("by prices, ", "members share cores: ")):
         why = [row["why"] for row in group["rows"][1:]]
         assert len(why) == 4 and all(w.startswith(begin) for w in why), why
 

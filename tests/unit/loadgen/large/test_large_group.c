@@ -77,7 +77,7 @@ Test(large_group, members_that_share_cores_have_no_prices)
     cr_expect_null(g.m);
     cr_expect_eq(g.core[MEMBERS], g.core[0]);
     qn_large_group_why(&g, QN_LARGE_GATHER, BYTES, why);
-    cr_expect_str_eq(why, "without prices, 3 regions");
+    cr_expect_str_eq(why, "members share cores: without prices, 3 regions");
     qn_machine_destroy(m);
 }
 
