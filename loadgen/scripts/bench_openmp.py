@@ -2,7 +2,7 @@
 """Are programs of OpenMP faster with libquoin-gomp.so? Runs openmp_bench with
 GOMP's barrier and with ours in turn.
 
-    bench_openmp.py [--threads 2,4,8] [--pairs 20]
+    bench_openmp.py [--threads 2,4,8] [--pairs 20] [--floor]
 
 For each number of threads the program (loadgen/openmp) runs once with each
 barrier, the order changing with each pair. A figure of a run is the median of
@@ -14,6 +14,9 @@ does by default; --policy sets OMP_WAIT_POLICY for both.
 of the interval is below 1), the others unchanged (1 is in it, and its upper end
 is at most 1.1) or faster. An interval that is too wide for either says "not
 decided", and does not pass: take more pairs, or a quieter machine.
+--floor: each pair also has a run with a preloaded library that replaces
+nothing (libm); the last column is its time over GOMP's: what preloading alone
+and the machine change.
 The whole takes about 1 s per run, with the defaults 2 minutes on an idle
 machine.
 """
@@ -31,16 +34,17 @@ from tests.process.lib import script  # noqa: E402
 from bench_rows import interval  # noqa: E402
 
 FASTER = ("for", "barrier", "single", "kernel")
+BY_GOMP, BY_OURS, BY_NONE = range(3)
 UNCHANGED = 1.1  # more the upper end of an interval must not be
 BENCH = os.path.join(script.BUILD, "loadgen/openmp/openmp_bench")
 OURS = os.path.join(script.BUILD, "core/barrier/gomp/libquoin-gomp.so")
 
 
-def run(o, threads, preload):
+def run(o, threads, which):
     env = dict(os.environ)
     env.pop("LD_PRELOAD", None)
-    if preload:
-        env["LD_PRELOAD"] = o.library
+    if which != BY_GOMP:
+        env["LD_PRELOAD"] = o.library if which == BY_OURS else "libm.so.6"
     if o.policy:
         env["OMP_WAIT_POLICY"] = o.policy
     done = subprocess.run(
@@ -52,13 +56,15 @@ def run(o, threads, preload):
 
 
 def pairs_of(o, threads):
-    """@return [(us with GOMP's, us with ours)], by construct."""
+    """@return [(us with GOMP's, with ours, with nothing replaced if asked)], by
+    construct."""
     found = []
+    kinds = (BY_GOMP, BY_OURS, BY_NONE) if o.floor else (BY_GOMP, BY_OURS)
     for pair in range(o.pairs):
         got = {}
-        for ours in (False, True)[::1 if pair % 2 == 0 else -1]:
-            got[ours] = run(o, threads, ours)
-        found.append((got[False], got[True]))
+        for which in kinds[::1 if pair % 2 == 0 else -1]:
+            got[which] = run(o, threads, which)
+        found.append(tuple(got[which] for which in kinds))
     return found
 
 
@@ -79,15 +85,16 @@ def show(threads, pairs):
         if name == "reference":
             continue
         # What is measured less than nothing is nothing.
-        times = [(max(p[0][name], 0.001), max(p[1][name], 0.001))
-                 for p in pairs]
-        middle, low, high = interval([b / a for a, b in times])
+        times = [[max(run[name], 0.001) for run in p] for p in pairs]
+        middle, low, high = interval([t[BY_OURS] / t[BY_GOMP] for t in times])
         verdict = judge(name, low, high)
         met = met and verdict in ("faster", "unchanged")
-        print("| %d | %s | %.2f | %.2f | %.2f (%.2f to %.2f) | %s |" % (
-            threads, name, statistics.median(a for a, _ in times),
-            statistics.median(b for _, b in times), middle, low, high,
-            verdict), flush=True)
+        floor = "" if len(times[0]) <= BY_NONE else " %.2f (%.2f to %.2f) |" % (
+            interval([t[BY_NONE] / t[BY_GOMP] for t in times]))
+        print("| %d | %s | %.2f | %.2f | %.2f (%.2f to %.2f) | %s |%s" % (
+            threads, name, statistics.median(t[BY_GOMP] for t in times),
+            statistics.median(t[BY_OURS] for t in times), middle, low, high,
+            verdict, floor), flush=True)
     return met
 
 
@@ -110,6 +117,8 @@ def parse():
     p.add_argument("--policy", choices=("active", "passive"))
     p.add_argument("--bench", default=BENCH, help="openmp_bench")
     p.add_argument("--library", default=OURS, help="libquoin-gomp.so")
+    p.add_argument("--floor", action="store_true",
+                   help="also with a library that replaces nothing")
     p.add_argument("--json", metavar="FILE", help="all pairs")
     p.add_argument("--check", action="store_true",
                    help="exit status 1 if a figure is not as it should be")
@@ -125,8 +134,9 @@ def parse():
 def main():
     o = parse()
     every, met = {}, True
-    print("| threads | construct | us, GOMP | us, quoin | ratio | |\n"
-          "|---|---|---|---|---|---|")
+    more = (" floor |", "---|") if o.floor else ("", "")
+    print(f"| threads | construct | us, GOMP | us, quoin | ratio | |{more[0]}\n"
+          f"|---|---|---|---|---|---|{more[1]}")
     for threads in o.threads:
         every[threads] = pairs_of(o, threads)
         met = show(threads, every[threads]) and met

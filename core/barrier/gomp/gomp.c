@@ -145,8 +145,6 @@ void GOMP_barrier(void)
         qn_barrier_wait(me);
         return;
     }
-    if (next_barrier == NULL) {
-        find_next();
-    }
+    (void)pthread_once(&next_once, find_all);
     next_barrier();
 }

@@ -97,7 +97,7 @@ static const char *check(void *ctx)
     return NULL;
 }
 
-Test(barrier_measured_explore, both_have_what_was_chosen, .timeout = 300)
+Test(barrier_measured_explore, both_have_what_was_chosen, .timeout = 3000)
 {
     const char *more = getenv("QN_EXPLORE_DEVIATIONS");
     for (enum qn_explore_memory m = QN_EXPLORE_TSO; m <= QN_EXPLORE_C11; m++) {
