@@ -3,7 +3,8 @@ memory connects them, and a corrupt replica harms no other.
 
 Usage: test_isolation.py QUOIND QUOIN [NAME...]
 
-QN_TEST_KEYS=N  keys of the memory test (1000000)
+QN_TEST_KEYS=N    keys of the memory test (1000000)
+QN_TEST_WRECKS=N  contents that a corrupt replica writes (6)
 """
 import os
 import re
@@ -16,6 +17,7 @@ from tests.process.lib.quoind import Client, Error, Quoind
 
 PATH, QUOIN = sys.argv[1:3]
 KEYS = int(os.environ.get("QN_TEST_KEYS", "1000000"))
+WRECKS = int(os.environ.get("QN_TEST_WRECKS", "6"))
 
 
 LOG_BYTES = 256 << 20  # batches that an outbox keeps at most
@@ -178,7 +180,7 @@ def mappings(pid):
     return modes["rw-s"], modes["r--s"]
 
 
-SEEDS = (0, -1, 1, 2, 3, 4)  # zeros, ones, garbage
+SEEDS = (0, -1, 1, 2, 3, 4)[:WRECKS]  # zeros, ones, garbage
 
 
 class Leads(Exception):
