@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Warnings of a compiler for the sources that a build folder has no object of.
 
-usage: warnings.py BUILD_FOLDER
+usage: clang_warnings.py BUILD_FOLDER
 
 Each is compiled up to its meaning only, with the flags of the first target that
 has it: no code is made, which is most of the time. What is known to be clean
