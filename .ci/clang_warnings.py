@@ -29,7 +29,7 @@ def main(folder):
             built.add(e["file"])
         left.setdefault(e["file"], e)
     todo = [e for file, e in left.items() if file not in built]
-    verdicts = Verdicts(text_of(words_of(entries[0])[0][0], "--version"))
+    verdicts = Verdicts(__file__, text_of(words_of(entries[0])[0][0], "--version"))
     checked, known, failed = verdicts.check(todo, check)
     print(f"warnings: {checked} files, {known} known to be clean, {failed} with errors")
     return 1 if failed or not todo else 0

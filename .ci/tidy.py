@@ -41,7 +41,7 @@ def main(folder, states):
             sources.setdefault(e["file"], e)
     with open(".clang-tidy", encoding="utf-8") as f:
         told = f.read() + str(states)
-    verdicts = Verdicts(text_of("clang-tidy-14", "--version") + told)
+    verdicts = Verdicts(__file__, text_of("clang-tidy-14", "--version") + told)
     checked, known, failed = verdicts.check(sources.values(), checker(states))
     print(f"tidy: {checked} files, {known} known to be clean, {failed} with defects")
     return 1 if failed or not sources else 0

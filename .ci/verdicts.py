@@ -4,8 +4,11 @@ The folder lies beside what ccache keeps and works as its direct mode does: the
 command, the checker's version and the source name the list of the files that were
 read when that was checked last; these with their contents name the verdict. Only
 a clean one is kept. So a check is left out if it would read the same bytes again.
+A file that changes while it is checked has no verdict: whether its old or its new
+bytes were read is not known.
 """
 import concurrent.futures
+import contextlib
 import functools
 import hashlib
 import os
@@ -43,10 +46,16 @@ def write(path, text):
     os.replace(f.name, path)
 
 
+def is_older(path, than):
+    return os.path.exists(path) and os.path.getctime(path) < than
+
+
 class Verdicts:
-    def __init__(self, checker):
-        """@param checker  Its version, and what it is told beside the sources."""
-        self.checker, self.root = checker, os.getcwd()
+    def __init__(self, program, told):
+        """@param program  The file that runs the checker: its text counts as flags do.
+        @param told  The checker's version, and what it is told beside the sources."""
+        self.checker = "\0".join((content(program), content(__file__), told))
+        self.root, self.begun = os.getcwd(), time.time()
         self.folder = os.path.join(text_of("ccache", "-k", "cache_dir"), "verdicts")
         os.makedirs(self.folder, exist_ok=True)
 
@@ -67,6 +76,8 @@ class Verdicts:
         return listed, self._path("clean", command, *read, *contents)
 
     def _remember(self, words, source, reads):
+        if source not in reads or not all(is_older(path, self.begun) for path in reads):
+            return
         listed, _ = self._paths(words, source)
         write(listed, "\n".join(reads).replace(self.root, "."))
         _, verdict = self._paths(words, source)
@@ -99,6 +110,7 @@ class Verdicts:
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             ends = list(pool.map(lambda entry: self._check(entry, check), entries))
         for kept in os.scandir(self.folder):
-            if kept.stat().st_mtime < time.time() - KEPT_DAYS * 86400:
-                os.unlink(kept.path)
+            with contextlib.suppress(FileNotFoundError):  # another clone renames, or removes
+                if kept.stat().st_mtime < self.begun - KEPT_DAYS * 86400:
+                    os.unlink(kept.path)
         return [ends.count(end) for end in ("checked", "known", "failed")]
