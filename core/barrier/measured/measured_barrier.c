@@ -1,11 +1,12 @@
 /*
  * The memory, n members:
  *
- *     line 0      what it is; `formed` says which barrier it is, once it is
- * known meeting     a central barrier of all: between the rounds usual the
- * barrier without prices selected    what is selected by the prices pairs n
- * barriers of two, of the lower member of a pair each prices      n * n words,
- * those above the diagonal
+ *     line 0      what it is; `formed` says which barrier, once one is chosen
+ *     meeting     a central barrier of all: between the steps
+ *     usual       the barrier without prices
+ *     selected    the barrier that is selected by the prices
+ *     pairs       n barriers of two, of the lower member of a pair each
+ *     prices      n * n words, those above the diagonal
  *
  * The lower member of a pair has the clock. It says in `last` whether there is
  * another batch; the other one reads that behind one more episode, which is in
@@ -35,7 +36,7 @@ struct measured {
     qn_a32 own_cores;
     qn_a32 formed; /* 0: not yet; 1 + USUAL or SELECTED. Written by member 0, or
                       when it is formatted */
-    qn_a32 trial;  /* the two differ; written by member 0 */
+    qn_a32 trial;  /* there are two; written by member 0 */
 };
 
 struct pair {
