@@ -2,9 +2,11 @@
 #include "core/base/bits.h"
 #include "core/base/suggest.h"
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /*
  * The program `quoin`: a table of subcommands. A name of two words ("bench
@@ -161,6 +163,10 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--version") == 0) {
         puts("quoin " QN_VERSION);
         return 0;
+    }
+    /* Options have 0 for no descriptor, so none of ours is 0. */
+    if (fcntl(STDIN_FILENO, F_GETFD) < 0) {
+        (void)open("/dev/null", O_RDONLY | O_CLOEXEC);
     }
     const struct row *best = NULL;
     int best_words = 0;

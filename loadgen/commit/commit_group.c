@@ -1,6 +1,6 @@
 /*
  * A group as programs embed it (paxos/group/group.h): processes or threads that
- * meet at a name, each with a loop of its own over one descriptor. The next
+ * meet at a socket, each with a loop of its own over one descriptor. The next
  * command is proposed where the end of the last one is told.
  *
  * A node's number is its seat, which is known when it serves: the one that
@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "core/base/err.h"
@@ -21,7 +22,7 @@
 
 struct meeting {
     const struct qn_commit_turn *t;
-    char name[64];
+    int place;              /* a socket, at which they meet: no file is left */
     int bell[QN_NODES_MAX]; /* eventfd of each seat: look at the end */
 };
 
@@ -83,7 +84,7 @@ static void nothing(void *ctx)
 static int join(struct seat *s)
 {
     const struct qn_commit_turn *t = s->m->t;
-    const struct qn_group_opts o = {.name = s->m->name,
+    const struct qn_group_opts o = {.socket_fd = s->m->place,
                                     .application = "quoin bench commit",
                                     .transport = t->transport,
                                     .capacity = t->nodes,
@@ -211,13 +212,11 @@ static int run_node(qn_node_t self, void *arg)
 
 int qn_commit_group_run(const struct qn_commit_turn *t)
 {
-    static uint32_t turns;
-    struct meeting m = {.t = t};
+    struct meeting m = {
+        .t = t, .place = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     const struct qn_nodes_opts o = {
         .nodes = t->nodes, .processes = t->processes, .core = t->core};
-    int rc = t->memory_acceptor ? QN_OK : QN_ENOSYS;
-    snprintf(m.name, sizeof m.name, "@quoin-bench-%d-%u", (int)getpid(),
-             ++turns);
+    int rc = !t->memory_acceptor ? QN_ENOSYS : m.place < 0 ? QN_EMFILE : QN_OK;
     for (qn_node_t i = 0; i < t->nodes; i++) {
         m.bell[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         rc = rc == QN_OK && m.bell[i] < 0 ? QN_EMFILE : rc;
@@ -229,6 +228,9 @@ int qn_commit_group_run(const struct qn_commit_turn *t)
         if (m.bell[i] >= 0) {
             close(m.bell[i]);
         }
+    }
+    if (m.place >= 0) {
+        close(m.place);
     }
     return rc;
 }

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -63,7 +64,7 @@ struct shared {
 struct bench {
     uint64_t members, pairs, commands;
     bool quick;
-    char name[64];
+    int place; /* a socket, at which they meet: no file is left */
     struct qn_places places;
     uint32_t core[MEMBERS_MAX];
     struct shared *shared;
@@ -128,7 +129,7 @@ static int join(struct writer *w)
     static const struct qn_feed_opts feed = {
         .bytes = FEED_BYTES, .records = FEED_RECORDS, .subscribers = 1};
     const uint32_t members = (uint32_t)w->b->members;
-    const struct qn_group_opts o = {.name = w->b->name,
+    const struct qn_group_opts o = {.socket_fd = w->b->place,
                                     .application = PROGRAM,
                                     .transport = qn_transport_find("ump"),
                                     .capacity = members,
@@ -377,14 +378,20 @@ static int measure(struct bench *b)
         const uint32_t seat = qn_places_seat(&b->places, i, o.nodes);
         b->core[i] = (uint32_t)qn_places_of(&b->places, seat, QN_BIND_CORE).cpu;
     }
+    b->place = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (b->place < 0) {
+        fprintf(stderr, PROGRAM ": no descriptor is left: raise ulimit -n\n");
+        return 1;
+    }
     b->shared = mmap(NULL, sizeof *b->shared, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (b->shared == MAP_FAILED) {
         fprintf(stderr, PROGRAM ": not enough memory\n");
+        close(b->place);
         return 1;
     }
-    snprintf(b->name, sizeof b->name, "@quoin-bench-feed-%d", (int)getpid());
     int status = qn_nodes_run(&o, run_member, b) == 0 ? report(b) : 1;
+    close(b->place);
     munmap(b->shared, sizeof *b->shared);
     return status;
 }
