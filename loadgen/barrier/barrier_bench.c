@@ -22,6 +22,7 @@
 #include "loadgen/barrier/barrier_table.h"
 #include "loadgen/base/options.h"
 #include "loadgen/base/output_path.h"
+#include "loadgen/bench/nodes.h"
 #include "loadgen/cli/quoin.h"
 #include "loadgen/collective/kinds_plot.h"
 
@@ -276,9 +277,7 @@ static json_t *report_group(const struct bench *b, struct group *g)
 static const char *why_not(int rc)
 {
     return rc == QN_EAGAIN
-               ? "a thread or process cannot be started: ask for fewer "
-                 "--members, or raise the limits of processes and memory "
-                 "(ulimit -u, ulimit -v, pids.max of the control group)"
+               ? "a thread or process cannot be started: " QN_NODES_ADVICE
            : rc == QN_EIO
                ? "a member has ended or was not ready in two minutes: it may "
                  "lack memory, or the machine is too busy"

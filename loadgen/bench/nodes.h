@@ -18,6 +18,11 @@
 
 #include "core/node.h"
 
+/** For a line that says that one cannot be started. */
+#define QN_NODES_ADVICE                                                        \
+    "ask for fewer --members, or raise the limits of processes and memory "    \
+    "(ulimit -u, ulimit -v, pids.max of the control group)"
+
 struct qn_nodes_opts {
     uint32_t nodes;       /* 1 .. QN_NODES_MAX */
     bool processes;       /* children, else threads */

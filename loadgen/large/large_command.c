@@ -16,6 +16,7 @@
 #include "core/place/quota.h"
 #include "loadgen/base/options.h"
 #include "loadgen/base/output_path.h"
+#include "loadgen/bench/nodes.h"
 #include "loadgen/cli/quoin.h"
 #include "loadgen/large/large_bench.h"
 #include "loadgen/large/large_group.h"
@@ -356,6 +357,14 @@ static int run_over(struct bench *b, bool processes)
     return qn_large_bench_run(b->times, &o);
 }
 
+static const char *why_not(const struct bench *b, int rc)
+{
+    return rc != QN_EIO ? qn_strerror(rc)
+           : qn_load(&b->times->wrong, QN_RELAXED) != 0
+               ? "a result is wrong"
+               : "a member has failed, or cannot be started: " QN_NODES_ADVICE;
+}
+
 /* @return QN_OK, or an error after a line. */
 static int run_group(struct bench *b, uint32_t members, bool processes,
                      json_t *to)
@@ -372,7 +381,7 @@ static int run_group(struct bench *b, uint32_t members, bool processes,
     }
     if (rc != QN_OK) {
         fprintf(stderr, "%s: %u members: %s\n", program, members,
-                qn_strerror(rc));
+                why_not(b, rc));
     }
     qn_large_group_fini(&b->g);
     return rc;

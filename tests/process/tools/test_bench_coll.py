@@ -7,6 +7,7 @@ Usage: test_bench_coll.py PATH_OF_QUOIN
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,12 @@ def good(*args):
     done = bench("--quick", *args)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def limit():
+    """64 stacks do not fit."""
+    resource.setrlimit(resource.RLIMIT_STACK, (8 << 20, 8 << 20))
+    resource.setrlimit(resource.RLIMIT_AS, (300 << 20, 300 << 20))
 
 
 def refused(*args, names):
@@ -101,6 +108,14 @@ refused("--members", "1", names="from 2")
 if MEMORY < 24 << 30:
     refused("--members", "2,64", "--size", "64mi", names="MiB are available")
 refused("--threads", "--processes", names="--processes")
+
+# Sanitizers do not start so.
+if subprocess.run([QUOIN, "--version"], preexec_fn=limit, stdout=subprocess.DEVNULL,
+                  stderr=subprocess.DEVNULL).returncode == 0:
+    done = subprocess.run([QUOIN, "bench", "coll", "--quick", "--threads", "--size", "64",
+                           "--members", "64"], preexec_fn=limit, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert done.returncode == 1 and "ask for fewer --members" in done.stderr, done
 
 # ---- loadgen/scripts/bench_coll.py: how many pairs ----
 
