@@ -67,7 +67,7 @@ static const struct mutant all[] = {
 #define X(name, by, text) ROW(OBJECT, name, by, text, object),
     QN_OBJECT_MUTANT_MAP(X)
 #undef X
-#define X(name, text) ROW(DELEGATE, name, "delegate", text, delegate),
+#define X(name, by, text) ROW(DELEGATE, name, by, text, delegate),
         QN_DELEGATE_MUTANT_MAP(X)
 #undef X
 #define X(name, text) ROW(SERVER, name, "shm_server", text, server),
