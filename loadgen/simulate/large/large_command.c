@@ -96,12 +96,15 @@ static int take_machine(struct command *c)
     for (uint32_t i = 0; i < n; i++) {
         index[i] = i;
     }
-    const bool fits = n <= all->n && n >= 2 && c->root < n;
-    rc = fits ? qn_machine_restrict(&c->m, all, index, n) : QN_EINVAL;
+    const char *wrong =
+        n > all->n || n < 2 ? "--members: the machine has fewer cores"
+        : c->root >= n      ? "--root takes a member: less than their number"
+                            : NULL;
+    rc = wrong == NULL ? qn_machine_restrict(&c->m, all, index, n) : QN_EINVAL;
     const bool priced = qn_machine_has_costs(all);
     qn_machine_destroy(all);
-    if (!fits) {
-        return fail("--members, --root: the machine has fewer cores");
+    if (wrong != NULL) {
+        return fail(wrong);
     }
     return rc != QN_OK ? fail(qn_strerror(rc))
            : priced    ? 0

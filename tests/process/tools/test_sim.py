@@ -473,6 +473,10 @@ class Refusals(unittest.TestCase):
             self.assertIn("no machine", done.stderr)
         self.refused("large", "--machine", machine("syn_8x4x1"), "--plot",
                      "/nowhere/a.svg", names=["/nowhere/a.svg"])
+        self.refused("large", "--machine", machine("syn_8x4x1"), "--members",
+                     "33", names=["--members: the machine has fewer"])
+        self.refused("large", "--machine", machine("syn_8x4x1"), "--members",
+                     "4", "--root", "4", names=["--root takes a member"])
         self.refused("broadcast", *m, "--plot", "/nowhere/a.svg",
                      names=["/nowhere"])
 
