@@ -6,6 +6,7 @@ Usage: test_bench_barrier.py PATH_OF_QUOIN MACHINE
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -14,9 +15,10 @@ import xml.etree.ElementTree
 QUOIN, MACHINE = sys.argv[1:]
 
 
-def bench(*args):
+def bench(*args, **more):
     return subprocess.run([QUOIN, "bench", "barrier", *args], text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          **more)
 
 
 def measured(group):
@@ -38,8 +40,9 @@ for group in made["groups"]:
     rows = measured(group)
     assert group["selection"].startswith("dissemination: cycles"), group
     assert "selection: " + group["selection"] in done.stderr, done.stderr
-    for name in ("quoin", "quoin/central", "quoin/measured", "pthread", "simple/dissemination",
-                 "simple/central-yield", "simple/mcs", "coll"):
+    for name in ("quoin", "quoin/central", "quoin/measured", "pthread",
+                 "simple/dissemination", "simple/central-yield", "simple/mcs",
+                 "coll"):
         row = rows[name]
         assert 0 < row["ns"]["low"] <= row["ns"]["median"], row
         assert row["ratio"]["median"] > 0 and row["rounds"] == 2, row
@@ -57,6 +60,14 @@ assert list(measured(group)) == ["quoin"], group
 assert ("selection" in group) == (len(os.sched_getaffinity(0)) < 2), group
 assert all(s["ns_once"] > 0 for s in group["subjects"]
            if s["subject"] != "quoin" and "refused" not in s), group
+
+# Stacks of 64 threads want 512 MB: it says what to do.
+done = bench("--quick", "--members", "64", "--threads",
+             preexec_fn=lambda: resource.setrlimit(
+                 resource.RLIMIT_AS, (300 << 20, 300 << 20)))
+assert done.returncode == 1, done
+assert "64 members: a thread or process cannot be started: ask for fewer " \
+    "--members" in done.stderr.splitlines()[-1], done
 
 for args, name in ((["--members", "1"], "--members"),
                    (["--members", "65"], "--members"),
