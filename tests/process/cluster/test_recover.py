@@ -114,10 +114,13 @@ def test_writes_under_way_are_answered():
         both = int(roles["leader"]), int(roles["acceptor"])
         left = ({0, 1, 2} - set(both)).pop()
         pids = q.pids()
-        c = q.client(left)
+        c, other = q.client(left), q.client(left)
         for i in both:
             os.kill(pids[i], signal.SIGSTOP)
         c.send(Client.encode("SET", "key", "1") * 3)
+        wait_until("they are under way",
+                   lambda: b"cmd=set" in other.call("CLIENT", "LIST"))
+        other.close()
         for i in both:
             os.kill(pids[i], signal.SIGKILL)
         got = {str(c.reply()) for _ in range(3)}

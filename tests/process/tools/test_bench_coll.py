@@ -7,11 +7,12 @@ Usage: test_bench_coll.py PATH_OF_QUOIN
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree
+
+from tests.process.lib import little_memory
 
 QUOIN = sys.argv[1]
 MACHINE = os.path.join(os.path.dirname(__file__), "../../../machines/uv2000_24x8")
@@ -31,12 +32,6 @@ def good(*args):
     done = bench("--quick", *args)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
-
-
-def limit():
-    """64 stacks do not fit."""
-    resource.setrlimit(resource.RLIMIT_STACK, (8 << 20, 8 << 20))
-    resource.setrlimit(resource.RLIMIT_AS, (300 << 20, 300 << 20))
 
 
 def refused(*args, names):
@@ -109,12 +104,9 @@ if MEMORY < 24 << 30:
     refused("--members", "2,64", "--size", "64mi", names="MiB are available")
 refused("--threads", "--processes", names="--processes")
 
-# Sanitizers do not start so.
-if subprocess.run([QUOIN, "--version"], preexec_fn=limit, stdout=subprocess.DEVNULL,
-                  stderr=subprocess.DEVNULL).returncode == 0:
-    done = subprocess.run([QUOIN, "bench", "coll", "--quick", "--threads", "--size", "64",
-                           "--members", "64"], preexec_fn=limit, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+done = little_memory.run(QUOIN, "bench", "coll", "--quick", "--threads", "--size", "64",
+                         "--members", "64")
+if done is not None:
     assert done.returncode == 1 and "ask for fewer --members" in done.stderr, done
 
 # ---- loadgen/scripts/bench_coll.py: how many pairs ----
