@@ -405,6 +405,7 @@ static void on_message(struct qn_group *g, struct qn_group_link *l,
             g->first = g->first != 0 ? g->first : m->done.first;
             if (m->done.voters.entries > g->seen.entries) {
                 g->seen = m->done.voters;
+                g->seen.mask &= qn_low_bits(g->layout.nodes);
             }
             return;
         }
