@@ -83,18 +83,13 @@ void qn_locks_replay_groups(struct qn_locks_replay *r,
 }
 
 void qn_locks_replay_row(struct qn_locks_replay *r,
-                         const struct qn_locks_claim *c, double got,
+                         const struct qn_replay_claim *c, double got,
                          const char *what, ...)
 {
-    struct qn_replay_row line = {.id = c->id,
-                                 .published = c->published,
-                                 .why = c->why,
-                                 .limit = c->limit,
-                                 .most = c->most,
-                                 .got = got};
+    struct qn_replay_row line;
     va_list args;
     va_start(args, what);
-    (void)vsnprintf(line.what, sizeof line.what, what, args);
+    qn_replay_row_of(&line, c, got, what, args);
     va_end(args);
     if (r->rc == QN_OK && wanted(r, c->id)) {
         r->row(r->ctx, &line);

@@ -16,13 +16,6 @@ struct qn_locks_replay {
     int rc; /* of the first run that failed */
 };
 
-/** What a row says beside its text. */
-struct qn_locks_claim {
-    const char *id, *published, *why; /* as of qn_replay_row */
-    bool most;
-    double limit;
-};
-
 /** Rows that share runs. */
 struct qn_locks_group {
     const char *ids; /* of its rows, as "L9 L10" */
@@ -43,7 +36,7 @@ struct qn_locks_queue_result qn_locks_replay_queue(
     struct qn_locks_replay *r, struct qn_locks_queue_opts o);
 
 void qn_locks_replay_row(struct qn_locks_replay *r,
-                         const struct qn_locks_claim *c, double got,
+                         const struct qn_replay_claim *c, double got,
                          const char *what, ...)
     __attribute__((format(printf, 4, 5)));
 

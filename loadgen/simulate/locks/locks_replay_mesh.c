@@ -41,7 +41,7 @@ static void saturation(struct qn_locks_replay *r)
     double usual = call(r, "cc_synch", THREADS, 200, EACH_NS).mops;
     double longer = call(r, "cc_synch", THREADS, 5000, EACH_NS).mops;
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L2 F", "saturated", NULL, true, 1.05},
+        r, &(struct qn_replay_claim){"L2 F", "saturated", NULL, true, 1.05},
         longer / usual, "CC-Synch: batches of 5000 over batches of 200");
 }
 
@@ -50,7 +50,7 @@ static void beside_server(struct qn_locks_replay *r)
     double cc = call(r, "cc_synch", THREADS, 0, 0).mops;
     double shm = call(r, SERVER, CLIENTS, 0, 0).mops;
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L4", "1", NULL, true, 0.15},
+        r, &(struct qn_replay_claim){"L4", "1", NULL, true, 0.15},
         qn_locks_replay_off(cc / shm, 1),
         "CC-Synch over SHM-server, %.1f and %.1f M/s; off by", cc, shm);
 }
@@ -63,11 +63,11 @@ static void locks(struct qn_locks_replay *r)
     double clh = call(r, "clh", THREADS, 0, 0).mops;
     double tas = call(r, "tas", THREADS, 0, 0).mops;
     qn_locks_replay_row(r,
-                        &(struct qn_locks_claim){"L5", "last", NULL, true, 1},
+                        &(struct qn_replay_claim){"L5", "last", NULL, true, 1},
                         tas / QN_MIN(mcs, clh),
                         "36 threads: TAS over the lesser of MCS and CLH");
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L5", "alike", NULL, true, 0.1},
+        r, &(struct qn_replay_claim){"L5", "alike", NULL, true, 0.1},
         qn_locks_replay_off(mcs, clh), "36 threads: MCS, %.2f M/s, beside CLH",
         mcs);
 }
@@ -82,10 +82,10 @@ static void five_threads(struct qn_locks_replay *r)
     double cc = call(r, "cc_synch", 5, 0, 0).mops;
     double shm = call(r, SERVER, 5, 0, 0).mops;
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L5", "above", NULL, false, 1}, shm / lock,
+        r, &(struct qn_replay_claim){"L5", "above", NULL, false, 1}, shm / lock,
         "5 threads: SHM-server over the best of TAS, MCS and CLH");
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L5", "above", NULL, false, 1}, cc / lock,
+        r, &(struct qn_replay_claim){"L5", "above", NULL, false, 1}, cc / lock,
         "5 threads: CC-Synch over the best of TAS, MCS and CLH");
 }
 
@@ -96,10 +96,10 @@ static void stalls(struct qn_locks_replay *r)
     double shm = call(r, SERVER, CLIENTS, 0, 0).stalled;
     double cc = call(r, "cc_synch", THREADS, FOR_GOOD, 0).stalled;
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L6", "above 1/2", NULL, false, 0.5}, shm,
+        r, &(struct qn_replay_claim){"L6", "above 1/2", NULL, false, 0.5}, shm,
         "SHM-server: share of its cycles that the server is stalled");
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L6", "above 1/2", NULL, false, 0.5}, cc,
+        r, &(struct qn_replay_claim){"L6", "above 1/2", NULL, false, 0.5}, cc,
         "CC-Synch: the same of one combiner for good");
 }
 
@@ -111,12 +111,12 @@ static void combining(struct qn_locks_replay *r)
         rise = got > 2 * (n - 1) ? n : 0;
     }
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L6", "14 to 17", NULL, false, 7}, rise,
+        r, &(struct qn_replay_claim){"L6", "14 to 17", NULL, false, 7}, rise,
         "CC-Synch: threads from which more than one request of each is "
         "combined");
     double most = call(r, "cc_synch", THREADS, 0, LONG_NS).combined;
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L6", "200", NULL, true, 0.15},
+        r, &(struct qn_replay_claim){"L6", "200", NULL, true, 0.15},
         qn_locks_replay_off(most, 200),
         "CC-Synch, 36 threads: operations per combining, %.0f; off by", most);
 }

@@ -23,7 +23,7 @@
 #define WHY_INTERVAL                                                           \
     "print does not say over which interval; over 2 ms it is 10.9"
 
-static const struct qn_locks_claim last = {"L8", "last", NULL, true, 1};
+static const struct qn_replay_claim last = {"L8", "last", NULL, true, 1};
 
 /* ---- L8 ---- */
 
@@ -71,12 +71,12 @@ static void one_lock(struct qn_locks_replay *r, const struct mesh *queue)
 {
     const double best = third(queue);
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L8", "2", WHY_NODES, true, 0.25},
+        r, &(struct qn_replay_claim){"L8", "2", WHY_NODES, true, 0.25},
         qn_locks_replay_off(queue->mp / best, 2),
         "queue, one lock: MP-Server, %.1f M/s, over the third, %.2f; off by",
         queue->mp, queue->mp / best);
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L8", "1.5", WHY_NODES, true, 0.25},
+        r, &(struct qn_replay_claim){"L8", "1.5", WHY_NODES, true, 0.25},
         qn_locks_replay_off(queue->hybcomb / best, 1.5),
         "queue, one lock: HybComb over the third, %.2f; off by",
         queue->hybcomb / best);
@@ -88,20 +88,20 @@ static void two_locks(struct qn_locks_replay *r, const struct mesh *queue)
     const double mp = on_mesh(r, "ms2", "mp_server", 2);
     const double lcrq = on_mesh(r, "lcrq32", NULL, 0);
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L8", "2", WHY_LINK, true, 0.25},
+        r, &(struct qn_replay_claim){"L8", "2", WHY_LINK, true, 0.25},
         qn_locks_replay_off(hyblock / queue->hyblock, 2),
         "queue: HybLock, two locks over one, %.2f; off by",
         hyblock / queue->hyblock);
-    qn_locks_replay_row(r,
-                        &(struct qn_locks_claim){"L8", "sooner", NULL, true, 1},
-                        mp / queue->mp, "queue: MP-Server, two locks over one");
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L8", "near", WHY_ATOMIC, true, 0.3},
+        r, &(struct qn_replay_claim){"L8", "sooner", NULL, true, 1},
+        mp / queue->mp, "queue: MP-Server, two locks over one");
+    qn_locks_replay_row(
+        r, &(struct qn_replay_claim){"L8", "near", WHY_ATOMIC, true, 0.3},
         qn_locks_replay_off(lcrq, hyblock),
         "queue: LCRQ, %.0f M/s, beside HybLock with two locks, %.1f; off by",
         lcrq, hyblock);
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L8", "sooner", WHY_ATOMIC, true, 1},
+        r, &(struct qn_replay_claim){"L8", "sooner", WHY_ATOMIC, true, 1},
         lcrq / queue->mp, "queue: LCRQ over MP-Server with one lock");
 }
 
@@ -110,11 +110,11 @@ static void stacks(struct qn_locks_replay *r, const struct mesh *queue)
     const struct mesh stack = each_backend(r, "list");
     const double treiber = on_mesh(r, "treiber", NULL, 0);
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L8", "like", NULL, true, 0.3},
+        r, &(struct qn_replay_claim){"L8", "like", NULL, true, 0.3},
         qn_locks_replay_off(stack.mp, queue->mp),
         "stack: MP-Server beside its queue with one lock; off by");
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L8", "like", NULL, true, 0.3},
+        r, &(struct qn_replay_claim){"L8", "like", NULL, true, 0.3},
         qn_locks_replay_off(stack.hybcomb, queue->hybcomb),
         "stack: HybComb beside its queue with one lock; off by");
     qn_locks_replay_row(
@@ -183,7 +183,7 @@ static void helps(struct qn_locks_replay *r, const struct sockets *m,
                   const char *what, double two, double one)
 {
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L10", "helps", NULL, false, 1.1},
+        r, &(struct qn_replay_claim){"L10", "helps", NULL, false, 1.1},
         two / one, "%s, queue: %s, two locks, %.2f M/s, over one", m->name,
         what, two);
 }
@@ -208,7 +208,7 @@ static double each_queue(struct qn_locks_replay *r, const struct sockets *m)
     combiner(r, m, "cc_synch", "CC-Synch");
     combiner(r, m, "h_synch", "H-Synch");
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L10", "little", NULL, true, 1.2},
+        r, &(struct qn_replay_claim){"L10", "little", NULL, true, 1.2},
         serve(r, m, 2, m->cycles, false) / best,
         "%s, queue: best server, two locks over one, %.1f M/s", m->name, best);
     return best;
@@ -234,24 +234,24 @@ static void xeon(struct qn_locks_replay *r)
     const struct qn_locks_queue_result x = by_turns(r, &m, 400000);
     const struct qn_locks_queue_result y = by_turns(r, &m, 1000000);
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L10", "first", NULL, false, 1},
+        r, &(struct qn_replay_claim){"L10", "first", NULL, false, 1},
         x.mops / QN_MAX(best, lcrq),
         "Xeon, queue: LCRQ by sockets, %.1f M/s, over the best other", x.mops);
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L10", "1.4", NULL, true, 1.8},
+        r, &(struct qn_replay_claim){"L10", "1.4", NULL, true, 1.8},
         x.most_over_least,
         "Xeon, queue: LCRQ by sockets: operations of a thread, most over "
         "least");
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L10", "above", NULL, false, 1},
+        r, &(struct qn_replay_claim){"L10", "above", NULL, false, 1},
         y.mops / x.mops,
         "Xeon, queue: LCRQ by sockets, pause of 1 million cycles over 400 000");
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L10", "4", WHY_INTERVAL, false, 2.5},
+        r, &(struct qn_replay_claim){"L10", "4", WHY_INTERVAL, false, 2.5},
         y.most_over_least,
         "Xeon, queue: the same, 1 million: most over least, at least");
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L10", "4", WHY_INTERVAL, true, 6},
+        r, &(struct qn_replay_claim){"L10", "4", WHY_INTERVAL, true, 6},
         y.most_over_least,
         "Xeon, queue: the same, 1 million: most over least, at most");
 }

@@ -91,12 +91,12 @@ static void shuffled(struct qn_locks_replay *r, const struct machine *m,
         best = QN_MAX(best, call(r, SERVER, m->clients, o, 1).mops);
     }
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L10", "no effect", NULL, true, 0.1},
+        r, &(struct qn_replay_claim){"L10", "no effect", NULL, true, 0.1},
         qn_locks_replay_off(none, base),
         "%s: base with shuffled slots, %.2f M/s, beside base; off by", m->name,
         none);
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L10", "much less", NULL, true, 0.5},
+        r, &(struct qn_replay_claim){"L10", "much less", NULL, true, 0.5},
         (best - base) / (backoff - base),
         "%s: gain of back-off with shuffled slots, %.2f M/s, of that without",
         m->name, best);
@@ -117,13 +117,13 @@ static void one_client(struct qn_locks_replay *r, const struct machine *m)
     double first = latency(r, m, m->one_cycles, m->one_streaming);
     double second = latency(r, m, 0, true);
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L10", "fastest", NULL, false, 1},
+        r, &(struct qn_replay_claim){"L10", "fastest", NULL, false, 1},
         QN_MIN(first, second) / base,
         "%s, one client: latency of the best other over base, %.0f ns", m->name,
         base);
     qn_locks_replay_row(
         r,
-        &(struct qn_locks_claim){
+        &(struct qn_replay_claim){
             "L10", "1.6",
             "a call of one client is short here, so that a back-off of a fixed "
             "length, or the way to memory and back, is most of its time",
@@ -141,14 +141,14 @@ static void long_operations(struct qn_locks_replay *r, const struct machine *m)
     double stream =
         call(r, SERVER, m->clients, slots(r, m, 0, true), LONG).mops;
     qn_locks_replay_row(r,
-                        &(struct qn_locks_claim){"L10", m->long_text, NULL,
-                                                 false, m->long_least},
+                        &(struct qn_replay_claim){"L10", m->long_text, NULL,
+                                                  false, m->long_least},
                         stream / base,
                         "%s, 200 increments: streaming over base, at least",
                         m->name);
     qn_locks_replay_row(r,
-                        &(struct qn_locks_claim){"L10", m->long_text, WHY_BASE,
-                                                 true, m->long_most},
+                        &(struct qn_replay_claim){"L10", m->long_text, WHY_BASE,
+                                                  true, m->long_most},
                         stream / base,
                         "%s, 200 increments: streaming over base, at most",
                         m->name);
@@ -172,21 +172,22 @@ static struct rates common(struct qn_locks_replay *r, const struct machine *m)
                       .streaming = serve(r, m, 0, true),
                       .both = serve(r, m, 3000, true)};
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L9 F", m->backoff_text, NULL, true, 0.15},
+        r, &(struct qn_replay_claim){"L9 F", m->backoff_text, NULL, true, 0.15},
         qn_locks_replay_off(x.backoff / x.base, m->backoff),
         "%s: back-off over base, %.2f (base %.2f M/s); off by", m->name,
         x.backoff / x.base, x.base);
     qn_locks_replay_row(
         r,
-        &(struct qn_locks_claim){"L9 F", m->streaming_text, NULL, true, 0.15},
+        &(struct qn_replay_claim){"L9 F", m->streaming_text, NULL, true, 0.15},
         qn_locks_replay_off(x.streaming / x.base, m->streaming),
         "%s: streaming over base, %.2f; off by", m->name, x.streaming / x.base);
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L10", "helps", NULL, false, m->both_least},
+        r,
+        &(struct qn_replay_claim){"L10", "helps", NULL, false, m->both_least},
         x.both / x.streaming,
         "%s: back-off of 3000 on top of streaming, at least", m->name);
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L10", "20 M/s", WHY_BASE, true, 0.35},
+        r, &(struct qn_replay_claim){"L10", "20 M/s", WHY_BASE, true, 0.35},
         qn_locks_replay_off(best_of(&x), 20),
         "%s: best server, %.1f M/s; off by", m->name, best_of(&x));
     if (!r->o->small) {
@@ -194,8 +195,8 @@ static struct rates common(struct qn_locks_replay *r, const struct machine *m)
     }
     if (m->both_most > 0) {
         qn_locks_replay_row(r,
-                            &(struct qn_locks_claim){"L10", "no effect", NULL,
-                                                     true, m->both_most},
+                            &(struct qn_replay_claim){"L10", "no effect", NULL,
+                                                      true, m->both_most},
                             x.both / x.streaming,
                             "%s: back-off of 3000 on top of streaming, at most",
                             m->name);
@@ -223,7 +224,7 @@ static double combiner(struct qn_locks_replay *r, const struct machine *m,
 {
     const double cc = combine(r, "cc_synch", m->clients);
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L10", "alike", NULL, true, 0.25},
+        r, &(struct qn_replay_claim){"L10", "alike", NULL, true, 0.25},
         qn_locks_replay_off(cc, base),
         "%s: CC-Synch, %.2f M/s, beside base; off by", m->name, cc);
     return cc;
@@ -267,18 +268,18 @@ static void xeon_counters(struct qn_locks_replay *r)
     const double cc = combiner(r, &xeon, x.base);
     const double h = combine(r, "h_synch", xeon.clients);
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L10", "above", NULL, false, 1.1}, h / cc,
+        r, &(struct qn_replay_claim){"L10", "above", NULL, false, 1.1}, h / cc,
         "Xeon: H-Synch, %.2f M/s, over CC-Synch", h);
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L10", "below", NULL, true, 0.95}, h / best,
-        "Xeon: H-Synch over the best server");
+        r, &(struct qn_replay_claim){"L10", "below", NULL, true, 0.95},
+        h / best, "Xeon: H-Synch over the best server");
     const double add = call(r, QN_LOCKS_FETCH_ADD, 160, none, 1).mops;
     const double half = call(r, QN_LOCKS_FETCH_ADD, 80, none, 1).mops;
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L10", "below 1/2", NULL, true, 0.5},
+        r, &(struct qn_replay_claim){"L10", "below 1/2", NULL, true, 0.5},
         add / best, "Xeon: fetch-and-add, %.2f M/s, over the best server", add);
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L10", "rises", NULL, false, 1.1},
+        r, &(struct qn_replay_claim){"L10", "rises", NULL, false, 1.1},
         add / half, "Xeon: fetch-and-add, 160 threads over 80");
 }
 

@@ -50,36 +50,36 @@ static void servers(struct qn_locks_replay *r)
     struct qn_locks_result mp = run(r, "mp_server", CLIENTS, 1, 0);
     double shm = run(r, "shm_server", CLIENTS, 1, 0).mops;
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L1 F", "4.3", NULL, true, 0.15},
+        r, &(struct qn_replay_claim){"L1 F", "4.3", NULL, true, 0.15},
         qn_locks_replay_off(mp.mops / shm, 4.3),
         "MP-Server, %.1f M/s, over SHM-server, %.2f; off by", mp.mops,
         mp.mops / shm);
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L6", "below 5 %", NULL, true, 0.05},
+        r, &(struct qn_replay_claim){"L6", "below 5 %", NULL, true, 0.05},
         mp.stalled,
         "MP-Server: share of its cycles that the server is stalled");
-    qn_locks_replay_row(r,
-                        &(struct qn_locks_claim){"L6", "1.1", NULL, true, 1.15},
-                        mp.most_over_least,
-                        "MP-Server: operations of a thread, most over least");
+    qn_locks_replay_row(
+        r, &(struct qn_replay_claim){"L6", "1.1", NULL, true, 1.15},
+        mp.most_over_least,
+        "MP-Server: operations of a thread, most over least");
 }
 
 static void locks(struct qn_locks_replay *r)
 {
-    qn_locks_replay_row(r,
-                        &(struct qn_locks_claim){"L3 F", "2", NULL, true, 0.15},
-                        qn_locks_replay_off(ratio(r, "hyblock", "mcs", 0), 2),
-                        "HybLock over MCS, empty critical section; off by");
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L5", "1.35", NULL, true, 0.2},
+        r, &(struct qn_replay_claim){"L3 F", "2", NULL, true, 0.15},
+        qn_locks_replay_off(ratio(r, "hyblock", "mcs", 0), 2),
+        "HybLock over MCS, empty critical section; off by");
+    qn_locks_replay_row(
+        r, &(struct qn_replay_claim){"L5", "1.35", NULL, true, 0.2},
         qn_locks_replay_off(ratio(r, "hyblock", "mcs", 1), 1.35),
         "HybLock over MCS, counter; off by");
     double longer = ratio(r, "hyblock", "mcs", 25);
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L5", "1.18", NULL, false, 1.08}, longer,
+        r, &(struct qn_replay_claim){"L5", "1.18", NULL, false, 1.08}, longer,
         "HybLock over MCS, 25 increments, at least");
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L5", "1.18", NULL, true, 1.28}, longer,
+        r, &(struct qn_replay_claim){"L5", "1.18", NULL, true, 1.28}, longer,
         "HybLock over MCS, 25 increments, at most");
 }
 
@@ -97,17 +97,17 @@ static void one_thread(struct qn_locks_replay *r)
     const double cc = alone(r, "cc_synch");
     const double best = QN_MIN(QN_MIN(tas, queue), QN_MIN(hyblock, cc));
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L5", "beats all", NULL, true, 1},
+        r, &(struct qn_replay_claim){"L5", "beats all", NULL, true, 1},
         mp / best, "one thread: MP-Server, %.0f ns, over the best other", mp);
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L5", "below", NULL, true, 1},
+        r, &(struct qn_replay_claim){"L5", "below", NULL, true, 1},
         hyblock / queue, "one thread: HybLock, %.0f ns, over MCS and CLH",
         hyblock);
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L5", "below", NULL, true, 1},
+        r, &(struct qn_replay_claim){"L5", "below", NULL, true, 1},
         tas / hyblock, "one thread: TAS, %.0f ns, over HybLock", tas);
     qn_locks_replay_row(r,
-                        &(struct qn_locks_claim){"L5", "below", NULL, true, 1},
+                        &(struct qn_replay_claim){"L5", "below", NULL, true, 1},
                         cc / alone(r, "hyb_comb"),
                         "one thread: CC-Synch, %.0f ns, over HybComb", cc);
 }
@@ -120,23 +120,23 @@ static void combiners(struct qn_locks_replay *r)
     double most = run(r, "hyb_comb", THREADS, 1, 5000).mops;
     double cc = run(r, "cc_synch", THREADS, 1, 200).mops;
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L2 F", "88 M/s", NULL, true, 0.1},
+        r, &(struct qn_replay_claim){"L2 F", "88 M/s", NULL, true, 0.1},
         qn_locks_replay_off(most, 88),
         "HybComb, batches of 5000: %.1f M/s; off by", most);
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L4", "2.5", WHY_OPENING, true, 0.3},
+        r, &(struct qn_replay_claim){"L4", "2.5", WHY_OPENING, true, 0.3},
         qn_locks_replay_off(usual.mops / cc, 2.5),
         "HybComb over CC-Synch, %.2f; off by", usual.mops / cc);
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L6", "0.1", NULL, true, 0.15}, usual.cas,
+        r, &(struct qn_replay_claim){"L6", "0.1", NULL, true, 0.15}, usual.cas,
         "HybComb, 36 threads: compare-and-swaps per operation");
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L6", "below 200", NULL, true, 0.5},
+        r, &(struct qn_replay_claim){"L6", "below 200", NULL, true, 0.5},
         qn_locks_replay_off(usual.combined, 200),
         "HybComb, 36 threads: operations per combining, %.0f; off by",
         usual.combined);
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L6", "below 5 %", NULL, true, 0.05},
+        r, &(struct qn_replay_claim){"L6", "below 5 %", NULL, true, 0.05},
         run(r, "hyb_comb", THREADS, 1, FOR_GOOD).stalled,
         "HybComb: share of its cycles that one combiner for good is stalled");
 }
@@ -173,17 +173,17 @@ static void by_threads(struct qn_locks_replay *r)
         sum += x.most_over_least;
     }
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L6", "14 to 24", NULL, false, 7}, rise,
+        r, &(struct qn_replay_claim){"L6", "14 to 24", NULL, false, 7}, rise,
         "HybComb: threads from which more than one request of each is "
         "combined");
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L6", "0.7", NULL, true, 0.9}, cas,
+        r, &(struct qn_replay_claim){"L6", "0.7", NULL, true, 0.9}, cas,
         "HybComb, 2 to 36 threads: compare-and-swaps per operation, the most");
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L6", "1.2", NULL, true, 1.3}, unfair,
+        r, &(struct qn_replay_claim){"L6", "1.2", NULL, true, 1.3}, unfair,
         "HybComb: operations of a thread, most over least, the most");
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L6", "1.16", NULL, true, 1.2},
+        r, &(struct qn_replay_claim){"L6", "1.16", NULL, true, 1.2},
         2 * sum / THREADS,
         "HybComb: operations of a thread, most over least, the mean");
 }
@@ -195,7 +195,7 @@ static void long_operations(struct qn_locks_replay *r)
                           QN_MIN(run(r, "hyb_comb", THREADS, 15, 0).mops,
                                  run(r, "cc_synch", THREADS, 15, 0).mops));
     qn_locks_replay_row(
-        r, &(struct qn_locks_claim){"L7 F", "1.10", NULL, true, 1.25},
+        r, &(struct qn_replay_claim){"L7 F", "1.10", NULL, true, 1.25},
         mp / worst, "15 increments: MP-Server over the worst delegation");
 }
 

@@ -4,6 +4,7 @@
 /** A row of a replay: what was published or claimed, and what came out. Pure
  *  but for the FILE; any thread. */
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -16,6 +17,18 @@ struct qn_replay_row {
     bool most;
     double got;
 };
+
+/** What a replay says of a row before it runs; as of qn_replay_row. */
+struct qn_replay_claim {
+    const char *id, *published, *why;
+    bool most;
+    double limit;
+};
+
+/** @param what  A format, of `args`; cut where `what` of a row ends. */
+void qn_replay_row_of(struct qn_replay_row *r, const struct qn_replay_claim *c,
+                      double got, const char *what, va_list args)
+    __attribute__((format(printf, 4, 0)));
 
 /** Called for each row, in order. */
 typedef void qn_replay_row_fn(void *ctx, const struct qn_replay_row *r);

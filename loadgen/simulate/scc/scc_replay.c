@@ -58,18 +58,13 @@ static double mb_s(struct qn_scc_replay *r, enum qn_scc_bcast_kind kind,
                true);
 }
 
-void qn_scc_replay_row(struct qn_scc_replay *r, const struct qn_scc_claim *c,
+void qn_scc_replay_row(struct qn_scc_replay *r, const struct qn_replay_claim *c,
                        double got, const char *what, ...)
 {
-    struct qn_replay_row line = {.id = c->id,
-                                 .published = c->published,
-                                 .why = c->why,
-                                 .limit = c->limit,
-                                 .most = c->most,
-                                 .got = got};
+    struct qn_replay_row line;
     va_list args;
     va_start(args, what);
-    (void)vsnprintf(line.what, sizeof line.what, what, args);
+    qn_replay_row_of(&line, c, got, what, args);
     va_end(args);
     r->row(r->ctx, &line);
 }
@@ -105,9 +100,9 @@ static void latencies(struct qn_scc_replay *r)
         double got = us(r, hardware[i].kind, hardware[i].k, hardware[i].lines);
         double is = fabs(got / hardware[i].us - 1);
         qn_scc_replay_row(r,
-                          &(struct qn_scc_claim){"C2", hardware[i].text,
-                                                 hardware[i].why, true,
-                                                 OFF_MOST},
+                          &(struct qn_replay_claim){"C2", hardware[i].text,
+                                                    hardware[i].why, true,
+                                                    OFF_MOST},
                           is, "%s, %u lines: %.1f us; off by", hardware[i].name,
                           hardware[i].lines, got);
         uint32_t at = i; /* insert, ascending */
@@ -117,7 +112,7 @@ static void latencies(struct qn_scc_replay *r)
         off[at] = is;
     }
     qn_scc_replay_row(
-        r, &(struct qn_scc_claim){"C2", NULL, NULL, true, OFF_MEDIAN},
+        r, &(struct qn_replay_claim){"C2", NULL, NULL, true, OFF_MEDIAN},
         off[QN_ARRAY_COUNT(off) / 2], "the median of these");
 }
 
@@ -139,11 +134,12 @@ static void two_chunks(struct qn_scc_replay *r)
         below += (1 - seven / turn_us(r, 2, lines[i])) / (double)points;
         apart = fmax(apart, fabs(turn_us(r, 47, lines[i]) / seven - 1));
     }
-    qn_scc_replay_row(r, &(struct qn_scc_claim){"C3", "25 %", NULL, true, 0.07},
-                      fabs(below - 0.25),
-                      "96 to 192 lines: k = 7 is %.0f %% below k = 2; off by",
-                      below * 100);
-    qn_scc_replay_row(r, &(struct qn_scc_claim){"C3", "alike", NULL, true, 0.1},
+    qn_scc_replay_row(
+        r, &(struct qn_replay_claim){"C3", "25 %", NULL, true, 0.07},
+        fabs(below - 0.25),
+        "96 to 192 lines: k = 7 is %.0f %% below k = 2; off by", below * 100);
+    qn_scc_replay_row(r,
+                      &(struct qn_replay_claim){"C3", "alike", NULL, true, 0.1},
                       apart, "96 to 192 lines: k = 47 beside 7, at most");
 }
 
@@ -152,16 +148,17 @@ static void shapes(struct qn_scc_replay *r)
     double short_slope = turn_us(r, 7, 96) - turn_us(r, 7, 64);
     double long_slope = turn_us(r, 7, 192) - turn_us(r, 7, 160);
     double one = fmax(turn_us(r, 2, 1), turn_us(r, 7, 1));
-    qn_scc_replay_row(r, &(struct qn_scc_claim){"C3", "less", NULL, true, 0.8},
+    qn_scc_replay_row(r,
+                      &(struct qn_replay_claim){"C3", "less", NULL, true, 0.8},
                       long_slope / short_slope,
                       "k = 7: a line behind 96 lines over one before");
-    qn_scc_replay_row(r, &(struct qn_scc_claim){"C3", "dip", NULL, true, 0.95},
-                      mb_s(r, QN_SCC_IN_TURN, 7, 97, 20) /
-                          mb_s(r, QN_SCC_IN_TURN, 7, 96, 20),
-                      "k = 7: throughput of 97 lines over 96");
-    qn_scc_replay_row(r, &(struct qn_scc_claim){"C3", "worst", NULL, false, 1},
-                      turn_us(r, 47, 1) / one,
-                      "one line: k = 47 over the worse of 2 and 7");
+    qn_scc_replay_row(
+        r, &(struct qn_replay_claim){"C3", "dip", NULL, true, 0.95},
+        mb_s(r, QN_SCC_IN_TURN, 7, 97, 20) / mb_s(r, QN_SCC_IN_TURN, 7, 96, 20),
+        "k = 7: throughput of 97 lines over 96");
+    qn_scc_replay_row(
+        r, &(struct qn_replay_claim){"C3", "worst", NULL, false, 1},
+        turn_us(r, 47, 1) / one, "one line: k = 47 over the worse of 2 and 7");
     two_chunks(r);
 }
 
@@ -171,12 +168,12 @@ static void throughput(struct qn_scc_replay *r)
     double all = mb_s(r, QN_SCC_IN_TURN, 47, LONG, 1);
     double rival = mb_s(r, QN_SCC_SCATTER_ALLGATHER, 0, LONG_RIVAL, 1);
     qn_scc_replay_row(
-        r, &(struct qn_scc_claim){"C3", "almost 3", NULL, false, 2.4},
+        r, &(struct qn_replay_claim){"C3", "almost 3", NULL, false, 2.4},
         two / rival, "k = 2: %.1f MB/s; over scatter-allgather, %.1f MB/s", two,
         rival);
     qn_scc_replay_row(
         r,
-        &(struct qn_scc_claim){
+        &(struct qn_replay_claim){
             "C3", "16 %",
             "10 % are distances, which the model leaves out; the rest waits at "
             "the root's buffer, of which `port` is fitted to C6",
@@ -198,11 +195,11 @@ static void beside_in_turn(struct qn_scc_replay *r)
                 turn_us(r, 47, lines[i]) / (double)points;
     }
     qn_scc_replay_row(
-        r, &(struct qn_scc_claim){"C5", "10 %", NULL, true, 0.10},
+        r, &(struct qn_replay_claim){"C5", "10 %", NULL, true, 0.10},
         fabs(more - 1),
         "k = 47: by interrupts beside in turn, mean of 1 to 128 lines");
     qn_scc_replay_row(
-        r, &(struct qn_scc_claim){"C5", "far above", NULL, false, 1.5},
+        r, &(struct qn_replay_claim){"C5", "far above", NULL, false, 1.5},
         us(r, QN_SCC_BY_INTERRUPTS, 2, 1) / turn_us(r, 2, 1),
         "k = 2, one line: by interrupts over in turn");
 }
@@ -226,18 +223,22 @@ static void sources(struct qn_scc_replay *r)
     const double five = five_all / sources_mb_s(r, 5, 2);
     const double most_all = sources_mb_s(r, 48, 47);
     const double most = most_all / sources_mb_s(r, 48, 2);
-    qn_scc_replay_row(r, &(struct qn_scc_claim){"C5", "falls", NULL, true, 1},
+    qn_scc_replay_row(r,
+                      &(struct qn_replay_claim){"C5", "falls", NULL, true, 1},
                       one, "one source: throughput of k = 47 over 2");
-    qn_scc_replay_row(r, &(struct qn_scc_claim){"C5", "rises", NULL, false, 1},
+    qn_scc_replay_row(r,
+                      &(struct qn_replay_claim){"C5", "rises", NULL, false, 1},
                       five, "5 sources: throughput of k = 47 over 2");
-    qn_scc_replay_row(r, &(struct qn_scc_claim){"C5", "rises", NULL, false, 1},
+    qn_scc_replay_row(r,
+                      &(struct qn_replay_claim){"C5", "rises", NULL, false, 1},
                       most, "48 sources: throughput of k = 47 over 2");
     qn_scc_replay_row(
-        r, &(struct qn_scc_claim){"C5", "about 1", NULL, true, 0.3},
+        r, &(struct qn_replay_claim){"C5", "about 1", NULL, true, 0.3},
         fabs(most_all / five_all - 1),
         "k = 47: 48 sources, %.1f MB/s, beside 5, %.1f MB/s; off by", most_all,
         five_all);
-    qn_scc_replay_row(r, &(struct qn_scc_claim){"C5", "68 %", NULL, true, 0.1},
+    qn_scc_replay_row(r,
+                      &(struct qn_replay_claim){"C5", "68 %", NULL, true, 0.1},
                       fabs(most_all / COPY_MB_S - 0.68),
                       "the same: %.0f %% of a copy to memory, 55 MB/s; off by",
                       100 * most_all / COPY_MB_S);

@@ -22,7 +22,7 @@ static void near(struct qn_scc_replay *r, const char *id, const char *published,
 {
     qn_scc_replay_row(
         r,
-        &(struct qn_scc_claim){
+        &(struct qn_replay_claim){
             .id = id, .published = published, .most = true, .limit = off},
         fabs(got / value - 1), "%s: %.5g; off by", what, got);
 }
@@ -83,7 +83,7 @@ void qn_scc_replay_interrupts(struct qn_scc_replay *r)
     own_interrupts(r, &r->machine, few, own);
     all = range_of(own, few);
     qn_scc_replay_row(
-        r, &(struct qn_scc_claim){"C4", "alike", NULL, true, 1.05},
+        r, &(struct qn_replay_claim){"C4", "alike", NULL, true, 1.05},
         all.most / all.least, "20 cores interrupted: the last over the first");
     free_registers.parameter[QN_SCC_GIC_HOLDS].value = 1000;
     own_interrupts(r, &free_registers, QN_SCC_CORES, own);
@@ -94,7 +94,7 @@ void qn_scc_replay_interrupts(struct qn_scc_replay *r)
         range_of(own + QN_SCC_INTERRUPTS, QN_SCC_CORES - QN_SCC_INTERRUPTS)
             .mean;
     qn_scc_replay_row(
-        r, &(struct qn_scc_claim){"C4", "later", NULL, false, 1.02},
+        r, &(struct qn_replay_claim){"C4", "later", NULL, false, 1.02},
         behind / before, "the same: cores 32 to 47 (second store) over others");
 }
 
@@ -137,7 +137,7 @@ void qn_scc_replay_transfers(struct qn_scc_replay *r)
     for (int put = 0; put < 2; put++) {
         uint32_t lines = put ? 1 : 128;
         qn_scc_replay_row(
-            r, &(struct qn_scc_claim){"C6", "no effect", NULL, true, 1.05},
+            r, &(struct qn_replay_claim){"C6", "no effect", NULL, true, 1.05},
             crowd(r, &r->machine, some, put, lines).most /
                 alone(r, put, some - 1, lines),
             "24 cores %s one buffer: the slowest over the farthest alone",
@@ -147,7 +147,7 @@ void qn_scc_replay_transfers(struct qn_scc_replay *r)
         struct range all = crowd(r, &fair, QN_SCC_CORES, put, put ? 1 : 128);
         qn_scc_replay_row(
             r,
-            &(struct qn_scc_claim){
+            &(struct qn_replay_claim){
                 "C6", put ? "over 4" : "over 2",
                 "a write occupies a buffer as long as a read does; the source "
                 "has no price for writes alone",

@@ -15,14 +15,8 @@ struct qn_scc_replay {
     int rc; /* the first run that failed */
 };
 
-/** What a row says beside its text. */
-struct qn_scc_claim {
-    const char *id, *published, *why; /* as of qn_replay_row */
-    bool most;
-    double limit;
-};
-
-void qn_scc_replay_row(struct qn_scc_replay *r, const struct qn_scc_claim *c,
+/** A row. @param what  Its text, a format. */
+void qn_scc_replay_row(struct qn_scc_replay *r, const struct qn_replay_claim *c,
                        double got, const char *what, ...)
     __attribute__((format(printf, 4, 5)));
 

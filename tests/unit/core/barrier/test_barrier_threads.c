@@ -35,9 +35,8 @@ struct world {
     uint32_t episodes;
     uint32_t passed; /* episodes, before these */
     bool one_core;
-    bool slow; /* member 0 yields in front of each episode */
-    bool
-        stalled; /* each member sends a signal to the next one when it enters */
+    bool slow;    /* member 0 yields in front of each episode */
+    bool stalled; /* each member signals the next one when it enters */
     const struct worker *signalled; /* then: [members] */
     pthread_barrier_t begin;        /* then: all threads have started */
 };

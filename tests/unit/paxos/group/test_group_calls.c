@@ -50,17 +50,47 @@ static int never_next(void *ctx, void *bytes, size_t cap, size_t *len)
     return QN_ENOSYS;
 }
 
-static int never_read(void *ctx, const void *bytes, size_t len)
+static int taken(void *ctx, const void *bytes, size_t len)
 {
     (void)ctx;
     (void)bytes;
     (void)len;
-    return QN_ENOSYS;
+    return QN_OK;
+}
+
+static int finished(void *ctx)
+{
+    (void)ctx;
+    return QN_OK;
 }
 
 static void nothing(void *ctx)
 {
     (void)ctx;
+}
+
+/* It takes any state, and gives none. */
+static struct qn_group_service adds_to(uint64_t *sum)
+{
+    return (struct qn_group_service){.apply = add,
+                                     .begin = never,
+                                     .next = never_next,
+                                     .end = nothing,
+                                     .read = taken,
+                                     .finish = finished,
+                                     .install = nothing,
+                                     .abandon = nothing,
+                                     .ctx = sum};
+}
+
+static struct qn_group_status turn_until_serving(struct qn_group *g)
+{
+    struct qn_group_status st = {.phase = QN_GROUP_MEETING};
+    while (st.phase != QN_GROUP_SERVING) {
+        cr_assert_geq(qn_group_turn(g), 0, "%s", qn_group_why(g));
+        qn_group_status(g, &st);
+    }
+    return st;
 }
 
 /* A process gives its lock back before its descriptor is readable: so its seat
@@ -70,24 +100,13 @@ CASE(news_of_the_former_process_of_a_seat_do_not_end_the_present_one)
 {
     uint64_t sum = 0;
     struct qn_group *g;
-    struct qn_group_status st = {.phase = QN_GROUP_MEETING};
+    struct qn_group_status st;
     w.opts.members = 2;
     group_world_start(&w, 0);
     struct qn_group_opts o = w.opts;
-    o.service = (struct qn_group_service){.apply = add,
-                                          .begin = never,
-                                          .next = never_next,
-                                          .end = nothing,
-                                          .read = never_read,
-                                          .finish = never,
-                                          .install = nothing,
-                                          .abandon = nothing,
-                                          .ctx = &sum};
+    o.service = adds_to(&sum);
     cr_assert_eq(qn_group_join(&g, &o), QN_OK);
-    while (st.phase != QN_GROUP_SERVING) {
-        cr_assert_geq(qn_group_turn(g), 0, "%s", qn_group_why(g));
-        qn_group_status(g, &st);
-    }
+    st = turn_until_serving(g);
     cr_assert_eq(st.members, 3);
     qn_group_ends_hear(g, 1 - st.seat);
     qn_group_status(g, &st);
@@ -112,11 +131,7 @@ CASE(leaving_ends_what_waits_and_gives_all_back)
     w.opts.members = w.opts.capacity = 1;
     w.opts.service = (struct qn_group_service){.apply = add, .ctx = &sum};
     cr_assert_eq(qn_group_join(&g, &w.opts), QN_OK);
-    struct qn_group_status st = {.phase = QN_GROUP_MEETING};
-    while (st.phase != QN_GROUP_SERVING) {
-        cr_assert_geq(qn_group_turn(g), 0);
-        qn_group_status(g, &st);
-    }
+    (void)turn_until_serving(g);
     struct qn_group_needs needs;
     cr_assert_eq(qn_group_needs(&w.opts, &needs), QN_OK);
     cr_expect_eq(open_descriptors(), before + (int)needs.descriptors);
@@ -213,20 +228,6 @@ CASE(options_out_of_range_are_refused)
 
 /* ---- a seat -------------------------------------------------------------- */
 
-static int taken(void *ctx, const void *bytes, size_t len)
-{
-    (void)ctx;
-    (void)bytes;
-    (void)len;
-    return QN_OK;
-}
-
-static int finished(void *ctx)
-{
-    (void)ctx;
-    return QN_OK;
-}
-
 static bool has_voters(const struct group_world_report *r, uint64_t mask)
 {
     return r->status.voters == mask;
@@ -268,27 +269,15 @@ CASE(a_guest_leaves_the_seat_of_one_just_removed_for_that_of_a_dead_voter)
     const struct qn_group_change remove = {.seat = 2, .votes = false};
     uint64_t sum = 0;
     struct qn_group *g;
-    struct qn_group_status st = {.phase = QN_GROUP_MEETING};
     three_of_four();
     struct qn_group_opts o = w.opts;
-    o.service = (struct qn_group_service){.apply = add,
-                                          .begin = never,
-                                          .next = never_next,
-                                          .end = nothing,
-                                          .read = taken,
-                                          .finish = finished,
-                                          .install = nothing,
-                                          .abandon = nothing,
-                                          .ctx = &sum};
+    o.service = adds_to(&sum);
     cr_assert_eq(qn_group_join(&g, &o), QN_OK);
     turn_until_answered(g);
     cr_assert_eq(group_world_change(&w, 0, &remove, LONG), QN_OK);
     group_world_wait(&w, 2, was_removed, 0);
     group_world_kill(&w, 2);
-    while (st.phase != QN_GROUP_SERVING) {
-        cr_assert_geq(qn_group_turn(g), 0, "%s", qn_group_why(g));
-        qn_group_status(g, &st);
-    }
+    const struct qn_group_status st = turn_until_serving(g);
     cr_expect_eq(st.seat, 3);
     cr_expect_eq(st.voters, 0xb);
     qn_group_leave(g);
