@@ -16,13 +16,20 @@
  * that made all its copies in a row would have its core's caches to itself, and
  * "as many at once" would be one after the other (1 MiB, 4 members on two
  * cores: 0.8 of the time).
+ *
+ * A late member sleeps in front of an operation as soon as LATE_LEAST is owed
+ * of its part of the row's time, because shorter sleeps take longer than they
+ * are asked for; and in front of the last meeting, so that each row has its
+ * part, even one of a single operation.
  */
 #include "loadgen/large/large_bench.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
@@ -33,6 +40,7 @@
 #define TURNS_LEAST 10 /* that --seconds are enough for, about */
 #define PAGE        4096u
 #define SPARSE      1024u /* words */
+#define LATE_LEAST  QN_MS
 
 struct group {
     struct qn_large_line lines[QN_NODES_MAX];
@@ -54,7 +62,9 @@ struct member {
     struct qn_large l;
     struct qn_alloc work;
     uint32_t *in, *out;
-    uint64_t step; /* of the words that are filled and checked */
+    uint64_t step;   /* of the words that are filled and checked */
+    qn_time_t began; /* this row */
+    qn_time_t slept; /* in it */
 };
 
 static uint32_t word_of(uint32_t rank, uint32_t row, uint64_t i)
@@ -186,18 +196,49 @@ static int run_once(struct member *m, const struct qn_large_row *r)
     return QN_OK;
 }
 
+/* What the late member owes, if it is `least` or more. */
+static void be_late(struct member *m, double least)
+{
+    const struct qn_large_bench_opts *o = m->b->o;
+    if (o->late <= 0 || m->rank != o->members - 1) {
+        return;
+    }
+    const qn_time_t now = qn_clock_now();
+    const double behind = o->late * (double)(now - m->began) - (double)m->slept;
+    const double ns = behind / (1 - o->late); /* a sleep is time, too */
+    if (ns >= least) {
+        const struct timespec pause = {(time_t)(ns / 1e9), (long)fmod(ns, 1e9)};
+        (void)nanosleep(&pause, NULL);
+        m->slept += qn_clock_now() - now;
+        m->b->t->sleeps++;
+    }
+}
+
+/* At the end of a row. */
+static void tell_lateness(struct member *m)
+{
+    be_late(m, 0);
+    if (m->slept > 0) {
+        m->b->t->slept += m->slept;
+        m->b->t->ran += qn_clock_now() - m->began;
+    }
+}
+
 /* @param ns  Filled at the root: of one operation. */
 static int run_row(struct member *m, uint32_t row, double *ns)
 {
     const uint32_t count = m->b->group->count[row];
     fill(m, row);
     int rc = meet(m);
-    const qn_time_t before = qn_clock_now();
+    m->began = qn_clock_now();
+    m->slept = 0;
     for (uint32_t i = 0; rc == QN_OK && i < count; i++) {
+        be_late(m, LATE_LEAST);
         rc = run_once(m, &m->b->o->row[row]);
     }
+    tell_lateness(m);
     rc = rc == QN_OK ? meet(m) : rc;
-    *ns = (double)(qn_clock_now() - before) / count;
+    *ns = (double)(qn_clock_now() - m->began) / count;
     if (rc == QN_OK && !is_right(m, row)) {
         (void)qn_fetch_add(&m->b->t->wrong, 1,
                            QN_RELAXED); /* read at the end */

@@ -30,6 +30,8 @@ struct qn_large_bench_opts {
     uint32_t rows;
     uint32_t turns;
     double seconds; /* of all turns, about, if two turns take no longer */
+    double late;    /* part of the time that the last member sleeps, between
+                       operations; below 1 */
     bool processes, push, quick;
     struct qn_backoff_opts backoff;
 };
@@ -37,7 +39,10 @@ struct qn_large_bench_opts {
 /** Lies in memory that is shared with children. */
 struct qn_large_times {
     uint32_t turns;
-    qn_a32 wrong;                                     /* results */
+    qn_a32 wrong; /* results */
+    /* By the late member. */
+    uint32_t sleeps;
+    qn_time_t slept, ran;                             /* ran: with sleeps */
     double ns[QN_LARGE_TURNS_MAX][QN_LARGE_ROWS_MAX]; /* per operation */
 };
 

@@ -23,10 +23,11 @@
 #include "loadgen/large/large_plot.h"
 #include "loadgen/machine/measure_progress.h"
 
-#define LIST_MAX 16u
+#define LIST_MAX  16u
 /* Of a member, about: an input and an output, its part of both at the root of a
  * scatter and a gather, and what a tree takes between. */
-#define BUFFERS  6u
+#define BUFFERS   6u
+#define LATE_MOST 0.9
 
 static const char *const program = "quoin bench coll";
 
@@ -34,7 +35,7 @@ struct bench {
     /* options */
     const char *variants, *sizes, *members, *machine, *plot;
     uint64_t turns;
-    double seconds;
+    double seconds, late;
     bool threads_only, processes_only, isolated, quick;
     /* what they say */
     uint64_t size[LIST_MAX], group[LIST_MAX];
@@ -75,6 +76,9 @@ static const struct qn_option table[] = {
     QN_OPTION("seconds", "S", qn_option_double, AT(seconds),
               "seconds for the turns of one group (10), but two turns at least "
               "are run"),
+    QN_OPTION("late", "PART", qn_option_part, AT(late),
+              "the last member of a group sleeps between operations, PART of "
+              "the time (0)"),
     QN_OPTION("plot", "FILE.svg", qn_option_string, AT(plot),
               "draw the speed of each variant over the size"),
     QN_OPTION("quick", NULL, qn_option_flag, AT(quick),
@@ -216,6 +220,9 @@ static int check_options(struct bench *b)
     if (status == 0 && b->threads_only && b->processes_only) {
         status = fail("it excludes --processes", "--threads", 9);
     }
+    if (status == 0 && b->late > LATE_MOST) {
+        status = fail("it takes at most 0.9", "--late", 6);
+    }
     if (status == 0 && b->machine != NULL && !is_automatic(b)) {
         status = fail("prices decide what auto takes; leave --variant out",
                       "--machine", 9);
@@ -225,6 +232,34 @@ static int check_options(struct bench *b)
             qn_output_path_check(program, "plot", b->plot, "name a file in it");
     }
     return status == 0 ? check_memory(b) : status;
+}
+
+/* The bandwidths that the machine does not name, as a list. */
+static json_t *assumed(const struct qn_machine *m)
+{
+    json_t *names = json_array();
+    for (uint32_t i = 0; i < QN_BANDWIDTHS; i++) {
+        if (!(m->facts.bandwidth[i] > 0)) {
+            json_array_append_new(names, json_string(qn_bandwidth_name(i)));
+        }
+    }
+    return names;
+}
+
+static void tell_assumed(const struct qn_machine *m)
+{
+    json_t *names = assumed(m);
+    size_t i;
+    json_t *name;
+    json_array_foreach(names, i, name)
+    {
+        fprintf(stderr, "%s%s", i == 0 ? "assumed, not measured: " : ", ",
+                json_string_value(name));
+    }
+    if (i > 0) {
+        fputs(" (docs/simulator.md, large collectives)\n", stderr);
+    }
+    json_decref(names);
 }
 
 /* Prices of each core that has a member of its own. */
@@ -241,6 +276,9 @@ static int open_machine(struct bench *b)
                 return 2;
             }
         }
+    }
+    if (status == 0) {
+        tell_assumed(b->prices);
     }
     return status;
 }
@@ -303,6 +341,35 @@ static void explain(const struct bench *b, const struct qn_large_row *r,
     }
 }
 
+/* Of the time, what the late member has slept. */
+static double late_part(const struct qn_large_times *t)
+{
+    return t->ran > 0 ? (double)t->slept / (double)t->ran : 0;
+}
+
+/* @return NULL: no member was to be late. */
+static json_t *late_member(const struct bench *b)
+{
+    return b->late > 0
+               ? json_pack("{s:i,s:f,s:f,s:i}", "member", (int)b->g.members - 1,
+                           "asked", b->late, "part", late_part(b->times),
+                           "sleeps", (int)b->times->sleeps)
+               : NULL;
+}
+
+static void print_head(const struct bench *b, const char *group)
+{
+    const struct qn_large_times *t = b->times;
+    fprintf(stderr, t->turns == 1 ? "%s, one turn" : "%s, medians of %u turns",
+            group, t->turns);
+    if (b->late > 0) {
+        fprintf(stderr, ", member %u late: it slept %.2f of the time",
+                b->g.members - 1, late_part(t));
+    }
+    fprintf(stderr, "\n%-36s %10s %12s %9s %9s %s\n", "variant", "bytes", "ns",
+            "MB/s each", "MB/s all", "of memcpy's");
+}
+
 static json_t *report(struct bench *b, bool processes)
 {
     const char *kind = processes ? "processes" : "threads";
@@ -310,9 +377,7 @@ static json_t *report(struct bench *b, bool processes)
     char group[32], why[QN_LARGE_WHY_MAX];
     json_t *rows = json_array();
     snprintf(group, sizeof group, "%u %s", members, kind);
-    fprintf(stderr, "%u %s, medians of %u turns\n%-36s %10s %12s %9s %9s %s\n",
-            members, kind, b->times->turns, "variant", "bytes", "ns",
-            "MB/s each", "MB/s all", "of memcpy's");
+    print_head(b, group);
     for (uint32_t i = 0; i < b->rows && b->times->turns > 0; i++) {
         const struct qn_large_row *r = &b->row[i];
         const struct figures f = figures_of(b->times, i);
@@ -331,9 +396,10 @@ static json_t *report(struct bench *b, bool processes)
                       ratio, "why", why[0] != '\0' ? why : NULL));
         qn_large_plot_add(&b->picture, group, r->name, r->bytes, f.median);
     }
-    return json_pack("{s:s,s:i,s:i,s:i,s:o}", "kind", kind, "members",
+    return json_pack("{s:s,s:i,s:i,s:i,s:o*,s:o}", "kind", kind, "members",
                      (int)members, "turns", (int)b->times->turns, "wrong",
-                     (int)qn_load(&b->times->wrong, QN_RELAXED), "rows", rows);
+                     (int)qn_load(&b->times->wrong, QN_RELAXED), "late",
+                     late_member(b), "rows", rows);
 }
 
 static int run_over(struct bench *b, bool processes)
@@ -349,6 +415,7 @@ static int run_over(struct bench *b, bool processes)
                                           .turns =
                                               b->quick ? 1 : (uint32_t)b->turns,
                                           .seconds = b->seconds,
+                                          .late = b->late,
                                           .processes = processes,
                                           .push = !b->isolated,
                                           .quick = b->quick,
@@ -399,10 +466,11 @@ static int measure(struct bench *b)
             rc = run_group(b, (uint32_t)b->group[i], processes, groups);
         }
     }
-    json_t *all =
-        json_pack("{s:s,s:i,s:b,s:s*,s:s,s:o}", "bench", "coll", "cores",
-                  (int)b->places.count, "isolated", b->isolated, "machine",
-                  b->machine, "compiler", __VERSION__, "groups", groups);
+    json_t *all = json_pack("{s:s,s:i,s:b,s:s*,s:o*,s:s,s:o}", "bench", "coll",
+                            "cores", (int)b->places.count, "isolated",
+                            b->isolated, "machine", b->machine, "assumed",
+                            b->prices != NULL ? assumed(b->prices) : NULL,
+                            "compiler", __VERSION__, "groups", groups);
     if (json_dumpf(all, stdout, JSON_INDENT(2)) != 0 || puts("") == EOF) {
         fprintf(stderr, "%s: cannot write the result\n", program);
         rc = QN_EIO;

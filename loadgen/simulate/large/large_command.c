@@ -147,7 +147,7 @@ static int check(struct command *c)
                              "name a file in it") != 0) {
         return 2;
     }
-    if (c->slow > 0 && c->slow < 1) {
+    if (!(c->slow >= 1)) {
         return fail("--slow takes at least 1");
     }
     int status = take_sizes(c);
@@ -248,7 +248,8 @@ static int run(struct command *c)
 
 int qn_large_sim_command(int argc, char **argv)
 {
-    struct command c = {.sizes = "64ki,1mi,16mi", .variant = "all", .seed = 1};
+    struct command c = {
+        .sizes = "64ki,1mi,16mi", .variant = "all", .slow = 1, .seed = 1};
     const struct qn_options o = {
         "quoin sim large",
         "Run large collectives on a described machine, in virtual time: how "

@@ -71,12 +71,24 @@ names = [row["variant"] for row in made["groups"][0]["rows"]]
 assert [name.split("/")[0] for name in names] == [
     "memcpy", "broadcast", "reduce", "scatter", "gather"], names
 
+# One late member: it sleeps in each row.
+for group in good("--late", "0.5", "--size", "64", "--members", "2")["groups"]:
+    late = group["late"]
+    assert late["member"] == 1 and late["asked"] == 0.5, group
+    assert late["sleeps"] >= len(group["rows"]) and 0 < late["part"] < 1, group
+    assert group["wrong"] == 0, group
+assert not any("late" in group for group in made["groups"]), made
+refused("--late", "0.95", names="at most 0.9")
+refused("--late", "nan", names="--late")
+
 if len(CORES) > 1 and max(CORES) < 192:
     made = good("--threads", "--size", "64ki", "--members", "2,%d" %
                 (len(CORES) + 1), "--machine", MACHINE)
     for group, begin in zip(made["groups"], ("by prices, ", "members share cores: ")):
         why = [row["why"] for row in group["rows"][1:]]
         assert len(why) == 4 and all(w.startswith(begin) for w in why), why
+    assert made["assumed"] == [
+        "copy_gb_s", "cache_gb_s", "memory_gb_s", "link_gb_s", "cache_mib"], made
 
 with tempfile.TemporaryDirectory() as folder:
     for name, text in (

@@ -477,6 +477,9 @@ class Refusals(unittest.TestCase):
                      "33", names=["--members: the machine has fewer"])
         self.refused("large", "--machine", machine("syn_8x4x1"), "--members",
                      "4", "--root", "4", names=["--root takes a member"])
+        for slow in "0", "0.5", "nan":
+            self.refused("large", "--machine", machine("syn_8x4x1"), "--slow",
+                         slow, names=["--slow"])
         self.refused("broadcast", *m, "--plot", "/nowhere/a.svg",
                      names=["/nowhere"])
 
