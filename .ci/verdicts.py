@@ -17,7 +17,9 @@ import subprocess
 import tempfile
 import time
 
-KEPT_DAYS = 30  # after its last use
+# Files in the folder; those whose last use is the oldest go first, as in ccache. A
+# tree of which nothing is known makes 4200, every second one a list of some 4 KiB.
+KEPT_FILES = 32768
 
 
 @functools.lru_cache(maxsize=None)
@@ -44,6 +46,14 @@ def write(path, text):
     with tempfile.NamedTemporaryFile("w", dir=os.path.dirname(path), delete=False) as f:
         f.write(text)
     os.replace(f.name, path)
+
+
+def used(path):
+    """@return when it was written or used last; 0 if another clone has removed it."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except FileNotFoundError:
+        return 0
 
 
 def is_older(path, than):
@@ -88,8 +98,9 @@ class Verdicts:
         words, _ = words_of(entry)
         listed, verdict = self._paths(words, entry["file"])
         if verdict is not None and os.path.exists(verdict):
-            os.utime(listed)
-            os.utime(verdict)
+            with contextlib.suppress(FileNotFoundError):  # another clone removes them
+                os.utime(listed)
+                os.utime(verdict)
             return "known"
         with tempfile.NamedTemporaryFile("r") as rule:
             only = ["-fsyntax-only", "-MD", "-MF", rule.name]
@@ -100,6 +111,12 @@ class Verdicts:
                        [os.path.join(entry["directory"], path) for path in reads])
         return "checked"
 
+    def _forget(self):
+        paths = sorted((kept.path for kept in os.scandir(self.folder)), key=used, reverse=True)
+        for path in paths[KEPT_FILES:]:
+            with contextlib.suppress(FileNotFoundError):  # another clone has removed it
+                os.unlink(path)
+
     def check(self, entries, check):
         """Two at a time, or as many as there are cores.
 
@@ -109,8 +126,5 @@ class Verdicts:
         """
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             ends = list(pool.map(lambda entry: self._check(entry, check), entries))
-        for kept in os.scandir(self.folder):
-            with contextlib.suppress(FileNotFoundError):  # another clone renames, or removes
-                if kept.stat().st_mtime < self.begun - KEPT_DAYS * 86400:
-                    os.unlink(kept.path)
+        self._forget()
         return [ends.count(end) for end in ("checked", "known", "failed")]

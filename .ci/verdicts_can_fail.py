@@ -1,5 +1,6 @@
 """What makes verdicts.py check a source again, and what it must not remember: a
-clean verdict in the wrong place hides each defect that comes later.
+clean verdict in the wrong place hides each defect that comes later. And which it
+forgets when it keeps too many.
 """
 import os
 import subprocess
@@ -36,6 +37,12 @@ def tells_nothing(words, only, folder):
     return reads(words, only[:1], folder)
 
 
+def an_hour_passes(folder):
+    for kept in os.scandir(folder):
+        then = kept.stat().st_mtime - 3600
+        os.utime(kept.path, (then, then))
+
+
 def expect(what, wanted, check=reads, told="1", flags=""):
     source = os.path.abspath("x.c")
     entry = {"directory": os.getcwd(), "file": source,
@@ -46,7 +53,21 @@ def expect(what, wanted, check=reads, told="1", flags=""):
         sys.exit(f"verdicts: {what}: {got}, not {wanted}")
 
 
-def main():
+def expect_the_oldest_use_to_be_forgotten(folder):
+    verdicts.KEPT_FILES = 4  # of two sources
+    for what, wanted, flags in (("the first", CLEAN, "-DA"), ("the second", CLEAN, "-DB"),
+                                ("the first, used", KNOWN, "-DA"),
+                                ("one too many", CLEAN, "-DC"),
+                                ("the first, kept", KNOWN, "-DA"),
+                                ("the newest, kept", KNOWN, "-DC"),
+                                ("the second, forgotten", CLEAN, "-DB")):
+        expect(what, wanted, flags=flags)
+        if len(os.listdir(folder)) > verdicts.KEPT_FILES:
+            sys.exit(f"verdicts: {what}: {len(os.listdir(folder))} files are kept")
+        an_hour_passes(folder)
+
+
+def main(folder):
     put("x.c", '#include "x.h"\n')
     put("x.h", "int a;\n")
     put("program", "")
@@ -62,10 +83,12 @@ def main():
     expect("as it was", KNOWN)
     put("program", "-Wall")
     expect("another program that checks", CLEAN)
+    an_hour_passes(folder)
+    expect_the_oldest_use_to_be_forgotten(folder)
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as scratch:
         os.environ["CCACHE_DIR"] = os.path.join(scratch, "cache")
         os.chdir(scratch)
-        main()
+        main(os.path.join(scratch, "cache", "verdicts"))
