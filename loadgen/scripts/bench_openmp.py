@@ -1,24 +1,27 @@
 #!/usr/bin/python3
 """Are programs of OpenMP faster with libquoin-gomp.so? Runs openmp_bench with
-GOMP's barrier and with ours in turn.
+GOMP's barrier, with ours, and with a library that replaces nothing, in turn.
 
-    bench_openmp.py [--threads 2,4,8] [--pairs 20] [--floor]
+    bench_openmp.py [--threads 2,4,8] [--pairs 11] [--most-pairs 200] [--minutes 6]
 
-For each number of threads the program (loadgen/openmp) runs once with each
-barrier, the order changing with each pair. A figure of a run is the median of
-its samples: the time of a construct beside the work that is in it, us, and the
-whole time of a step of the kernel. A ratio is ours over GOMP's; the median of
-the pairs is shown with its 95 % interval (order statistics). GOMP waits as it
-does by default; --policy sets OMP_WAIT_POLICY for both.
---check: `for`, `barrier`, `single` and the kernel must be faster (the upper end
-of the interval is below 1), the others unchanged (1 is in it, and its upper end
-is at most 1.1) or faster. An interval that is too wide for either says "not
-decided", and does not pass: take more pairs, or a quieter machine.
---floor: each pair also has a run with a preloaded library that replaces
-nothing (libm); the last column is its time over GOMP's: what preloading alone
-and the machine change.
-The whole takes about 1 s per run, with the defaults 2 minutes on an idle
-machine.
+For each number of threads the program (loadgen/openmp) runs once in each way,
+the order changing with each pair. A figure of a run is the median of its
+samples. `for`, `barrier` and `single` are compared by their time beside the
+work that is in them, us; the others with that work, of which a critical section
+would leave 20 ns, less than the work differs from run to run. A ratio is ours
+over GOMP's; the median of the pairs is shown with its 95 % interval (order
+statistics). GOMP waits as it does by default; --policy sets OMP_WAIT_POLICY for
+all. The last column, the floor, is the ratio of the library that replaces
+nothing (libm): what preloading alone and the machine change.
+
+`for`, `barrier`, `single` and the kernel should be faster: the interval is
+below 1. The others should be unchanged, which is decided when the interval lies
+within 0.95 and 1.05, or faster; they are slower when it lies above 1.05. Pairs
+are added until all constructs are decided, at most --most-pairs, and at most an
+equal part of --minutes for each number of threads. What is undecided then says
+so; "like the floor": its interval is as wide as that, so the machine does not
+tell.
+--check: exit status 1 unless all are faster or unchanged as they should be.
 """
 import argparse
 import json
@@ -26,6 +29,7 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "../.."))
@@ -33,11 +37,22 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
 from tests.process.lib import script  # noqa: E402
 from bench_rows import interval  # noqa: E402
 
-FASTER = ("for", "barrier", "single", "kernel")
+BESIDE_WORK = ("for", "barrier", "single")
+FASTER = (*BESIDE_WORK, "kernel")
+WHOLE = ("kernel",)  # openmp_bench says it so
 BY_GOMP, BY_OURS, BY_NONE = range(3)
-UNCHANGED = 1.1  # more the upper end of an interval must not be
+UNCHANGED = 0.95, 1.05  # the interval lies within
 BENCH = os.path.join(script.BUILD, "loadgen/openmp/openmp_bench")
 OURS = os.path.join(script.BUILD, "core/barrier/gomp/libquoin-gomp.so")
+
+
+def figures_of(us):
+    """@return {construct: us}, of what one run of openmp_bench says."""
+    work = us["reference"]
+    # What is measured less than nothing is nothing.
+    return {name: max(value + (0 if name in (*BESIDE_WORK, *WHOLE) else work),
+                      0.001)
+            for name, value in us.items() if name != "reference"}
 
 
 def run(o, threads, which):
@@ -52,49 +67,64 @@ def run(o, threads, which):
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:
         sys.exit(f"{o.bench}: exit status {done.returncode} {done.stderr}")
-    return json.loads(done.stdout)["us"]
+    return figures_of(json.loads(done.stdout)["us"])
 
 
-def pairs_of(o, threads):
-    """@return [(us with GOMP's, with ours, with nothing replaced if asked)], by
-    construct."""
-    found = []
-    kinds = (BY_GOMP, BY_OURS, BY_NONE) if o.floor else (BY_GOMP, BY_OURS)
-    for pair in range(o.pairs):
-        got = {}
-        for which in kinds[::1 if pair % 2 == 0 else -1]:
-            got[which] = run(o, threads, which)
-        found.append(tuple(got[which] for which in kinds))
-    return found
+def ratio(pairs, name, which=BY_OURS):
+    """Over GOMP's: the median of the pairs, and the ends of its interval."""
+    return interval([p[which][name] / p[BY_GOMP][name] for p in pairs])
+
+
+def is_within(low, high):
+    return UNCHANGED[0] <= low and high <= UNCHANGED[1]
 
 
 def judge(name, low, high):
+    """@return None: more pairs would tell."""
     if high < 1:
         return "faster"
     if name in FASTER:
-        return "not decided" if low < 1 else "not faster"
-    if low > 1:
-        return "slower"
-    return "unchanged" if high <= UNCHANGED else "not decided"
+        return "not faster" if low > 1 else None
+    if is_within(low, high):
+        return "unchanged"
+    return "slower" if low > UNCHANGED[1] else None
+
+
+def verdict_of(pairs, name):
+    _, low, high = ratio(pairs, name)
+    _, floor_low, floor_high = ratio(pairs, name, BY_NONE)
+    undecided = ("not decided" if is_within(floor_low, floor_high)
+                 else "not decided like the floor")
+    return judge(name, low, high) or undecided
+
+
+def pairs_of(o, threads, seconds, measure=run, clock=time.monotonic):
+    """@return [{way: {construct: us}}]; there are least pairs, and more until
+    all constructs are decided, or there is no time for one more."""
+    found, began = [], clock()
+    while len(found) < o.pairs or (
+            len(found) < o.most_pairs and
+            (clock() - began) * (len(found) + 1) / len(found) <= seconds and
+            any(judge(name, *ratio(found, name)[1:]) is None
+                for name in found[0][BY_GOMP])):
+        order = range(3)[::1 if len(found) % 2 == 0 else -1]
+        found.append({which: measure(o, threads, which) for which in order})
+    return found
 
 
 def show(threads, pairs):
     """@return whether all is as it should be."""
     met = True
-    for name in pairs[0][0]:
-        if name == "reference":
-            continue
-        # What is measured less than nothing is nothing.
-        times = [[max(run[name], 0.001) for run in p] for p in pairs]
-        middle, low, high = interval([t[BY_OURS] / t[BY_GOMP] for t in times])
-        verdict = judge(name, low, high)
+    for name in pairs[0][BY_GOMP]:
+        verdict = verdict_of(pairs, name)
         met = met and verdict in ("faster", "unchanged")
-        floor = "" if len(times[0]) <= BY_NONE else " %.2f (%.2f to %.2f) |" % (
-            interval([t[BY_NONE] / t[BY_GOMP] for t in times]))
-        print("| %d | %s | %.2f | %.2f | %.2f (%.2f to %.2f) | %s |%s" % (
-            threads, name, statistics.median(t[BY_GOMP] for t in times),
-            statistics.median(t[BY_OURS] for t in times), middle, low, high,
-            verdict, floor), flush=True)
+        print("| %d | %s | %.2f | %.2f | %.2f (%.2f to %.2f) | %d | %s | "
+              "%.2f (%.2f to %.2f) |" % (
+                  threads, name,
+                  *(statistics.median(p[which][name] for p in pairs)
+                    for which in (BY_GOMP, BY_OURS)),
+                  *ratio(pairs, name), len(pairs), verdict,
+                  *ratio(pairs, name, BY_NONE)), flush=True)
     return met
 
 
@@ -111,14 +141,16 @@ def parse():
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--threads", default="2,4,8", type=numbers)
-    p.add_argument("--pairs", type=int, default=20)
-    p.add_argument("--samples", type=int, default=20, help="of a run")
+    p.add_argument("--pairs", type=int, default=11, help="at least (%(default)s)")
+    p.add_argument("--most-pairs", type=int, default=200,
+                   help="of a number of threads (%(default)s)")
+    p.add_argument("--minutes", type=float, default=6,
+                   help="of all, if --pairs take no longer (%(default)s)")
+    p.add_argument("--samples", type=int, default=10, help="of a run")
     p.add_argument("--us", type=float, default=2000, help="of a sample")
     p.add_argument("--policy", choices=("active", "passive"))
     p.add_argument("--bench", default=BENCH, help="openmp_bench")
     p.add_argument("--library", default=OURS, help="libquoin-gomp.so")
-    p.add_argument("--floor", action="store_true",
-                   help="also with a library that replaces nothing")
     p.add_argument("--json", metavar="FILE", help="all pairs")
     p.add_argument("--check", action="store_true",
                    help="exit status 1 if a figure is not as it should be")
@@ -133,12 +165,12 @@ def parse():
 
 def main():
     o = parse()
-    every, met = {}, True
-    more = (" floor |", "---|") if o.floor else ("", "")
-    print(f"| threads | construct | us, GOMP | us, quoin | ratio | |{more[0]}\n"
-          f"|---|---|---|---|---|---|{more[1]}")
-    for threads in o.threads:
-        every[threads] = pairs_of(o, threads)
+    every, met, end = {}, True, time.monotonic() + 60 * o.minutes
+    print("| threads | construct | us, GOMP | us, quoin | ratio | pairs | | "
+          "floor |\n|---|---|---|---|---|---|---|---|")
+    for i, threads in enumerate(o.threads):
+        seconds = (end - time.monotonic()) / (len(o.threads) - i)
+        every[threads] = pairs_of(o, threads, seconds)
         met = show(threads, every[threads]) and met
     if o.json:
         with open(o.json, "w", encoding="utf-8") as to:
