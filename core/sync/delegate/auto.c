@@ -39,6 +39,9 @@
 #include "core/sync/delegate/delegate_mutant.h"
 #include "core/sync/delegate/under_lock.h"
 
+/* What runs seldom would be in each call. */
+#define NOT_INLINE __attribute__((noinline))
+
 /* What all parts share. */
 struct shared {
     struct qn_auto chooser;
@@ -184,7 +187,7 @@ static void begin_window(const struct qn_backend *b,
                                       .batches = c->stats.batches,
                                       .failed = c->lock.stats.cas_failed};
     const bool in_turn = b->o.change_every != 0; /* looks at each batch */
-    c->tells = in_turn ? UINT64_MAX : seen_by(c) + length;
+    c->tells = in_turn ? 0 : seen_by(c) + length;
     c->looks = in_turn ? 0 : seen_by(c) + QN_MAX(length, look_of(c->window));
 }
 
@@ -204,9 +207,8 @@ static bool adds(qn_a64 *sum, uint64_t n, uint64_t look)
     return old / look != (old + n) / look;
 }
 
-/* Not inline: it would be in each call, and runs once in QN_AUTO_WINDOW. */
-static __attribute__((noinline)) void tell(const struct qn_backend *b,
-                                           struct qn_backend_client *c)
+static NOT_INLINE void tell(const struct qn_backend *b,
+                            struct qn_backend_client *c)
 {
     struct shared *a = (struct shared *)b->chooser;
     const struct qn_auto_window w = window_of(c);
@@ -215,11 +217,14 @@ static __attribute__((noinline)) void tell(const struct qn_backend *b,
     const bool many = adds(&a->told.operations, w.operations, often);
     const bool look = adds(&a->told.failed, w.failed, often) || many;
     begin_window(b, c, c->window);
-    c->looks = look ? 0 : c->looks;
+    c->owes = false;
+    if (look) {
+        c->tells = c->looks = 0; /* in its next batch */
+    }
 }
 
-bool qn_auto_begin(const struct qn_backend *b, struct qn_backend_client *c,
-                   uint64_t word)
+NOT_INLINE bool qn_auto_begin(const struct qn_backend *b,
+                              struct qn_backend_client *c, uint64_t word)
 {
     if (named(word) != b->index && !QN_DELEGATE_MUTANT(BLIND)) {
         return false;
@@ -231,48 +236,56 @@ bool qn_auto_begin(const struct qn_backend *b, struct qn_backend_client *c,
     return true;
 }
 
-/* Of an operation that has run, what the client has seen is told when it has a
- * window. */
-static inline bool has_run(const struct qn_backend *b,
-                           struct qn_backend_client *c, uint64_t result)
+static void look_again(const struct qn_backend *b, struct qn_backend_client *c)
 {
-    if (result == QN_DELEGATE_ELSEWHERE) {
-        return false;
+    const struct qn_auto *a = b->memory;
+    /* relaxed: the executor that answered has seen another name, and its answer
+     * makes that visible here. */
+    c->part = named(qn_load(&a->word, QN_RELAXED));
+    c->stats.elsewhere++;
+}
+
+/* By the backend that the client used last, then by the one in use, maybe
+ * again and again. */
+static NOT_INLINE uint64_t call_parts(const struct qn_backend *b,
+                                      struct qn_backend_client *c, uint32_t op,
+                                      uint64_t arg)
+{
+    for (;;) {
+        const uint32_t at = 1 + c->part;
+        const uint64_t result = b[at].type->call(b + at, c + at, op, arg);
+        if (c[at].owes) {
+            tell(b + at, c + at);
+        }
+        if (result != QN_DELEGATE_ELSEWHERE) {
+            return result;
+        }
+        look_again(b, c);
     }
-    if (seen_by(c) >= c->tells) {
-        tell(b, c);
-    }
-    return true;
 }
 
 static uint64_t call(const struct qn_backend *b, struct qn_backend_client *c,
                      uint32_t op, uint64_t arg)
 {
-    struct qn_auto *a = b->memory;
     if (QN_DELEGATE_MUTANT(FROM_OUTSIDE)) {
+        struct qn_auto *a = b->memory;
         const uint64_t word = qn_load(&a->word, QN_ACQUIRE);
         qn_store(&a->word, (word + (UINT64_C(1) << 32)) ^ QN_AUTO_CC_SYNCH,
                  QN_RELEASE);
     }
-    for (;;) {
-        const uint32_t at = 1 + c->part;
-        uint64_t result;
-        if (at == 1 + QN_AUTO_LOCK) {
-            result = qn_under_lock_call(b + 1, c + 1, op, arg);
-            if (has_run(b + 1, c + 1, result)) {
-                return result;
-            }
-        } else {
-            result = b[at].type->call(b + at, c + at, op, arg);
-            if (has_run(b + at, c + at, result)) {
-                return result;
-            }
-        }
-        /* relaxed: the executor that answered has seen another name, and its
-         * answer makes that visible here. */
-        c->part = named(qn_load(&a->word, QN_RELAXED));
-        c->stats.elsewhere++;
+    /* The lock, which few clients use, has as few instructions as can be. */
+    if (c->part != QN_AUTO_LOCK) {
+        return call_parts(b, c, op, arg);
     }
+    const uint64_t result = qn_under_lock_call(b + 1, c + 1, op, arg);
+    if (result == QN_DELEGATE_ELSEWHERE) {
+        look_again(b, c);
+        return call_parts(b, c, op, arg);
+    }
+    if (c[1].owes) {
+        tell(b + 1, c + 1);
+    }
+    return result;
 }
 
 /* ---- another backend ---- */
@@ -309,6 +322,10 @@ static uint32_t by_rule(struct shared *a, const struct qn_backend *b,
 
 void qn_auto_end(const struct qn_backend *b, struct qn_backend_client *c)
 {
+    if (seen_by(c) < c->looks) {
+        c->owes = true;
+        return;
+    }
     struct shared *a = (struct shared *)b->chooser;
     const uint32_t to =
         b->o.change_every != 0 ? in_turn(a, b, c) : by_rule(a, b, c);

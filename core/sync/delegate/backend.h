@@ -43,8 +43,8 @@ struct qn_auto {
     alignas(QN_CACHELINE) qn_a64 word;
 };
 
-/* auto.c: the word has changed since this client's last batch; the rule is to
- * look. */
+/* auto.c: the word has changed since this client's last batch; it has a window,
+ * in its exclusion still. */
 bool qn_auto_begin(const struct qn_backend *b, struct qn_backend_client *c,
                    uint64_t word);
 void qn_auto_end(const struct qn_backend *b, struct qn_backend_client *c);
@@ -85,7 +85,7 @@ static inline void qn_backend_end(const struct qn_backend *b,
     c->stats.batches++;
     c->stats.served += served;
     if (b->chooser != NULL &&
-        c->stats.served + c->lock.stats.cas_failed >= c->looks) {
+        c->stats.served + c->lock.stats.cas_failed >= c->tells) {
         qn_auto_end(b, c);
     }
 }

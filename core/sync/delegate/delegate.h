@@ -149,6 +149,7 @@ struct qn_backend_client {
     uint32_t part;              /* that the client asks */
     uint64_t word;              /* in the last batch; named this backend */
     uint64_t tells, looks;      /* when served and failed reach it */
+    bool owes;                  /* it is to tell behind this call */
     uint32_t window;            /* operations and failed attempts */
     struct qn_auto_window from; /* totals when the window began */
 };

@@ -13,9 +13,12 @@ static inline uint64_t qn_under_lock_call(const struct qn_backend *b,
                                           uint32_t op, uint64_t arg)
 {
     qn_lock_acquire(&c->lock);
-    const bool begun = qn_backend_begin(b, c);
-    const uint64_t result = qn_backend_execute(b, begun, op, arg);
-    qn_backend_end(b, c, begun, 1);
+    if (!qn_backend_begin(b, c)) {
+        qn_lock_release(&c->lock);
+        return QN_DELEGATE_ELSEWHERE;
+    }
+    const uint64_t result = qn_backend_execute(b, true, op, arg);
+    qn_backend_end(b, c, true, 1);
     qn_lock_release(&c->lock);
     return result;
 }
