@@ -49,7 +49,8 @@ struct qn_sync_worker {
 struct qn_sync_workers {
     const struct qn_sync_round_opts *o; /* borrowed */
     struct qn_subject *s;               /* owned */
-    struct qn_sync_worker *worker;      /* [o->threads] owned */
+    void *memory;                       /* of the workers; owned */
+    struct qn_sync_worker *worker;      /* [o->threads] in it */
 };
 
 /** Make a subject and a worker for each thread.
