@@ -686,6 +686,10 @@ void qn_driver_apply_gave_up(struct qn_driver *d, int err);
  *  even if its donor ends; 0: none is on its way (any more). */
 void qn_driver_coming(struct qn_driver *d, qn_slot_t position);
 
+/** Does this node lead or accept, as far as it knows? Then no command is decided
+ *  while it does nothing. */
+bool qn_driver_has_role(const struct qn_driver *d);
+
 /** Do writes wait at the leader for a member that may not be given up? */
 bool qn_driver_held(const struct qn_driver *d);
 

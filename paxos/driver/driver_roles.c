@@ -497,6 +497,12 @@ bool qn_driver_flow(const struct qn_driver *d, struct qn_driver_flow *out)
     return qn_onepaxos_role(d->machine) == QN_ACTIVE;
 }
 
+bool qn_driver_has_role(const struct qn_driver *d)
+{
+    return d->roles.cfg.leader == d->o.self ||
+           d->roles.cfg.acceptor == d->o.self;
+}
+
 bool qn_driver_held(const struct qn_driver *d)
 {
     const struct qn_outbox_state *s = d->roles.cfg.leader == d->o.self

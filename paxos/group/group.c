@@ -30,6 +30,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/earlier.h"
+#include "core/wait/park.h"
 #include "paxos/group/group_internal.h"
 #include "paxos/member/member_formats.h"
 
@@ -464,6 +465,20 @@ static bool has_something(const struct qn_group *g)
            qn_waits_ended(&g->barriers) || qn_member_again(g->member);
 }
 
+/* Let other threads of this core go first. One that is busy keeps it for a
+ * tick, so where a command waits for this member, a yield that took long is the
+ * last one for a while. Else it costs nothing: the leader, whose core this is,
+ * decides undisturbed meanwhile. */
+static void yield(struct qn_group *g, qn_time_t now)
+{
+    if (qn_driver_has_role(g->driver) || qn_waits_open(&g->proposals) != 0 ||
+        qn_waits_open(&g->barriers) != 0) {
+        qn_member_yield(g->member, now);
+    } else {
+        qn_park_yield();
+    }
+}
+
 /* A turn of the driver only, if it has something to do. @return false: a whole
  * one is due, which arms if there is nothing. */
 static bool between(struct qn_group *g)
@@ -485,7 +500,7 @@ static bool between(struct qn_group *g)
             return false;
         }
         g->yields++;
-        qn_member_yield(g->member, now);
+        yield(g, now);
     }
     return true;
 }

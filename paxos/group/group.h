@@ -163,8 +163,9 @@ struct qn_group_opts {
                          its own. 0: it arms at once */
     uint32_t yields;  /* likewise where members share cores, and instead: before
                          it arms a turn yields the core, and says "again", so
-                         often; 2 suits them. Not while a yield takes long
-                         (core/wait/spin.h). 0: it arms at once */
+                         often; 2 suits them. A member that leads, accepts or
+                         has asked for something does not yield while that
+                         takes long (core/wait/spin.h). 0: it arms at once */
     bool observer; /* it serves, reads and proposes, and does not vote unless it
                       is ordered to. (The process that founds does) */
     bool robust_list; /* the thread of the first turn locks no robust mutexes

@@ -1,10 +1,21 @@
 /*
- * Fail-over through real drivers: who leads and who accepts dies or stands
- * still (PROTOCOL.md 6.2 to 6.4, 5).
+ * Fail-over through real drivers: the leader or the acceptor dies or is
+ * stalled (PROTOCOL.md 6.2 to 6.4, 5).
  */
 #include "core/place/outbox.h"
 #include "tests/support/test.h"
 #include "tests/unit/paxos/driver/driver_world.h"
+
+static void roles_are_known(struct world *w)
+{
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        if (w->member[i].driver != NULL) {
+            const struct qn_driver_status st = world_status(w, i);
+            cr_expect_eq(qn_driver_has_role(w->member[i].driver),
+                         i == st.leader || i == st.acceptor, "node %u", i);
+        }
+    }
+}
 
 static void roles_are_as_at_first(struct world *w)
 {
@@ -16,6 +27,7 @@ static void roles_are_as_at_first(struct world *w)
         cr_assert_eq(st.failovers, 0);
         cr_assert_eq(st.reason, QN_REASON_NONE);
     }
+    roles_are_known(w);
 }
 
 static void nothing_happens(bool memory)
@@ -54,6 +66,7 @@ static void leader_dies(uint32_t nodes, bool memory)
     cr_assert_eq(st.reason, QN_REASON_DEATH);
     cr_assert_eq(st.lost, 0);
     cr_assert_eq(st.acceptor, memory ? st.leader : 1);
+    roles_are_known(w);
     world_learns_at_once(w);
     world_rounds(w, 50);
     st = world_status(w, nodes - 1);
