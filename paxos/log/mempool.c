@@ -15,6 +15,7 @@
  */
 #include "paxos/log/mempool.h"
 
+#include <assert.h>
 #include <stdalign.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,6 +31,9 @@
 #define EXACT   (UINT32_MAX - 1)
 #define LONGEST (sizeof(struct qn_refbuf) + (size_t)QN_REFBUF_MAX)
 
+static_assert((size_t)QN_MEMPOOL_LEAST << QN_MEMPOOL_DOUBLED == QN_MEMPOOL_MOST,
+              "the last class");
+
 struct qn_mempool_block {
     uint32_t class;
     size_t bytes; /* of the block, head included */
@@ -39,6 +43,8 @@ struct qn_mempool_block {
 };
 
 #define HEAD offsetof(struct qn_mempool_block, below)
+
+static_assert(sizeof(struct qn_mempool_block) <= QN_MEMPOOL_LEAST, "links fit");
 
 static size_t class_bytes(uint32_t class)
 {
@@ -52,14 +58,18 @@ static uint32_t class_of(const struct qn_mempool *p, size_t bytes)
     if (bytes >= p->exact_from) {
         return EXACT;
     }
-    if (bytes <= QN_MEMPOOL_LEAST / 2 || bytes > QN_MEMPOOL_MOST) {
+    if (bytes > QN_MEMPOOL_MOST) {
         return PLAIN;
     }
-    uint32_t class = 0;
-    while (class_bytes(class) < bytes) {
-        class ++;
+    if (bytes <= QN_MEMPOOL_LEAST) {
+        return 0;
     }
-    return class;
+    const uint32_t doubled = (uint32_t)(__builtin_clzll(QN_MEMPOOL_LEAST) -
+                                        __builtin_clzll(bytes - 1));
+    const size_t whole = (size_t)QN_MEMPOOL_LEAST << doubled;
+    const size_t step = whole / QN_MEMPOOL_STEPS;
+    return doubled * QN_MEMPOOL_STEPS + 1 +
+           (uint32_t)((bytes - 1 - whole) / step);
 }
 
 static struct qn_mempool_block *block_of(void *p)

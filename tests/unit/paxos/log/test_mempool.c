@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/base/bits.h"
 #include "tests/support/test.h"
 
 static struct qn_mempool pool;
@@ -19,6 +20,7 @@ static void teardown(void)
     qn_mempool_fini(&pool);
 }
 
+#define HEAD       16u /* bytes of a block before the caller's */
 #define POOL(name) Test(pool, name, .init = setup, .fini = teardown)
 
 static void *resize(void *p, size_t bytes)
@@ -39,14 +41,35 @@ POOL(gives_out_first_what_was_freed_last)
     resize(b, 0);
 }
 
-POOL(keeps_nothing_of_what_is_small_or_huge)
+POOL(keeps_nothing_of_what_is_huge)
 {
-    resize(resize(NULL, 1), 0);
-    resize(resize(NULL, 1000), 0);
-    resize(resize(NULL, QN_MEMPOOL_MOST), 0);
+    resize(resize(NULL, QN_MEMPOOL_MOST - HEAD + 1), 0);
     cr_assert_eq(pool.kept, 0u);
-    resize(resize(NULL, QN_MEMPOOL_MOST - 100), 0);
+    resize(resize(NULL, QN_MEMPOOL_MOST - HEAD), 0);
     cr_assert_eq(pool.kept, QN_MEMPOOL_MOST);
+}
+
+/* A block is as long as what it is for, and at most a quarter longer. */
+POOL(every_length_has_its_class)
+{
+    size_t kept = 0;
+    for (size_t n = 1; n <= QN_MEMPOOL_MOST - HEAD; n += n / 64 + 1) {
+        const size_t whole = QN_MAX(n + HEAD, QN_MEMPOOL_LEAST);
+        resize(resize(NULL, n), 0);
+        cr_assert_eq(qn_mempool_trim(&pool), true);
+        void *p = resize(NULL, n);
+        resize(p, 0);
+        kept = pool.kept;
+        cr_assert_geq(kept, whole, "%zu bytes", n);
+        cr_assert_leq(kept, whole + whole / 4, "%zu bytes", n);
+        cr_assert_eq(resize(NULL, kept - HEAD), p, "of the same class");
+        resize(p, 0);
+        void *longer =
+            kept < QN_MEMPOOL_MOST ? resize(NULL, kept - HEAD + 1) : NULL;
+        cr_assert_neq(longer, p, "of the next one");
+        resize(longer, 0);
+    }
+    cr_assert_eq(kept, QN_MEMPOOL_MOST);
 }
 
 POOL(keeps_at_most_so_many_bytes)
