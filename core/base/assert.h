@@ -25,9 +25,11 @@ struct qn_assert_hook {
  *  @return the hook that it had. */
 struct qn_assert_hook qn_assert_hook_set(struct qn_assert_hook h);
 
-/** Print `file:line: function: expr` to stderr, or tell the hook, and abort. */
-_Noreturn void qn_assert_fail(const char *expr, const char *file, int line,
-                              const char *func);
+/** Print `file:line: function: expr` to stderr, or tell the hook, and abort.
+ *  Cold: what leads to it lies apart from the code that runs. */
+__attribute__((cold)) _Noreturn void qn_assert_fail(const char *expr,
+                                                    const char *file, int line,
+                                                    const char *func);
 
 #define QN_ASSERT(expr)                                                        \
     (__builtin_expect(!!(expr), 1)                                             \

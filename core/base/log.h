@@ -24,7 +24,7 @@ typedef void qn_log_fn(void *ctx, enum qn_log_level level, const char *line);
 void qn_log_set(qn_log_fn *fn, void *ctx, enum qn_log_level lowest);
 
 /** One line, printf style, no newline; cut at 1023 bytes. */
-void qn_log(enum qn_log_level level, const char *fmt, ...)
+__attribute__((cold)) void qn_log(enum qn_log_level level, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 /** Where the lines of one object go: to a callback of its own, each of them;
@@ -35,7 +35,8 @@ struct qn_log_sink {
     void *ctx;
 };
 
-void qn_log_to(const struct qn_log_sink *to, enum qn_log_level level,
-               const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+__attribute__((cold)) void qn_log_to(const struct qn_log_sink *to,
+                                     enum qn_log_level level, const char *fmt,
+                                     ...) __attribute__((format(printf, 3, 4)));
 
 #endif
