@@ -1,16 +1,34 @@
 /* Prices of bulk copies, by hand: four cores, of which 0 and 1 are on memory
  * node 0, 2 and 3 on node 1; each has a cache of its own. A line of the closest
  * core takes 8 ns (8 GB/s), of another node 16; a memory node has 16 GB/s, 4 ns
- * per line, a link 4 GB/s, 16 ns. */
+ * per line, a link 4 GB/s, 16 ns. Calls of calloc are wrapped, and may fail. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/err.h"
 #include "core/machine/bulk.h"
 #include "tests/support/test.h"
 
-#define PIECE QN_BULK_PIECE
-#define LINES (PIECE / 64)
-#define NS    UINT64_C(1000) /* ps */
+#define PIECE   QN_BULK_PIECE
+#define LINES   (PIECE / 64)
+#define NS      UINT64_C(1000) /* ps */
+#define CALLOCS 5              /* of qn_bulk_create */
+
+static uint32_t succeed = UINT32_MAX; /* calls of calloc that still succeed */
+static uint32_t fail;                 /* and that fail behind them */
+
+void *__real_calloc(size_t n, size_t bytes);
+void *__wrap_calloc(size_t n, size_t bytes);
+
+void *__wrap_calloc(size_t n, size_t bytes)
+{
+    if (succeed == 0 && fail > 0) {
+        fail--;
+        return NULL;
+    }
+    succeed -= succeed > 0;
+    return __real_calloc(n, bytes);
+}
 
 static struct qn_machine *machine(void)
 {
@@ -168,6 +186,41 @@ Test(bulk, the_table_grows_and_forgets_nothing)
     }
     cr_expect_eq(piece(b, copy(1, 1, 0, 1)), 8 * NS);
     qn_bulk_destroy(b);
+}
+
+/* Two entries for each page: 1024 pages fill half of the first table, and it
+ * wants a larger one. */
+Test(bulk, without_memory_for_more_it_forgets_what_lies_in_caches)
+{
+    struct qn_bulk *b = bulk();
+    succeed = 0;
+    fail = UINT32_MAX;
+    (void)piece(b, copy(1, 1, 0, 1));
+    for (uint64_t i = 2; i < 1023; i++) {
+        (void)piece(b, copy(3, 3, i, i));
+    }
+    cr_expect_eq(piece(b, copy(1, 1, 0, 1)), 8 * NS, "it has room");
+    (void)piece(b, copy(3, 3, 1023, 1023));
+    cr_expect_eq(piece(b, copy(1, 1, 0, 1)), 12 * NS, "as if new");
+    cr_expect_eq(piece(b, copy(1, 1, 0, 1)), 8 * NS, "it goes on");
+    fail = 0;
+    qn_bulk_destroy(b);
+}
+
+Test(bulk, without_memory_none_is_made)
+{
+    struct qn_machine *m = machine();
+    struct qn_bulk *b = NULL;
+    for (uint32_t k = 0; k < CALLOCS; k++) {
+        succeed = k;
+        fail = 1;
+        cr_expect_eq(qn_bulk_create(&b, m, core, 4), QN_ENOMEM, "%u", k);
+        cr_expect_null(b);
+        cr_expect_eq(fail, 0, "fewer are made");
+    }
+    cr_expect_eq(qn_bulk_create(&b, m, core, 4), QN_OK);
+    qn_bulk_destroy(b);
+    qn_machine_destroy(m);
 }
 
 Test(bulk, no_member_a_core_that_there_is_not_and_no_costs_are_refused)
