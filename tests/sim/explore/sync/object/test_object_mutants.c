@@ -97,6 +97,17 @@ static bool found(enum object object)
     return found_in(object, QN_EXPLORE_TSO) || found_in(object, QN_EXPLORE_C11);
 }
 
+Test(object_mutants, each_object_has_three)
+{
+    uint32_t count[LIST + 1] = {0};
+    for (int m = QN_OBJECT_MUTANT_NONE + 1; m < QN_OBJECT_MUTANT_COUNT; m++) {
+        count[mutants[m].object]++;
+    }
+    for (enum object object = COUNTER; object <= LIST; object++) {
+        cr_expect_geq(count[object], 3, "object %d", (int)object);
+    }
+}
+
 Test(object_mutants, each_is_found, .timeout = 200)
 {
     for (int m = QN_OBJECT_MUTANT_NONE + 1; m < QN_OBJECT_MUTANT_COUNT; m++) {
