@@ -159,6 +159,17 @@ static uint64_t twice(struct qn_subject *s, enum qn_subject_op op,
     return good(s, op, value);
 }
 
+/* Of each two of these the first keeps a result back for the second. */
+static uint64_t late(struct qn_subject *s, enum qn_subject_op op,
+                     uint64_t value)
+{
+    static uint64_t kept;
+    const bool first = number / 50 % 2 != 0;
+    const uint64_t result = first ? good(s, op, value) : kept;
+    kept = result;
+    return first ? good(s, op, value) : result;
+}
+
 static uint64_t lose(struct qn_subject *s, enum qn_subject_op op,
                      uint64_t value)
 {
@@ -238,6 +249,7 @@ Test(sync_stress, broken_subjects_are_convicted, .timeout = 300)
     static const struct defect all[] = {
         {"a result is given twice", QN_SUBJECT_COUNTER, again},
         {"a result is skipped", QN_SUBJECT_COUNTER, twice},
+        {"a result comes late", QN_SUBJECT_COUNTER, late},
         {"a value of a queue is lost", QN_SUBJECT_QUEUE, lose},
         {"a value of a queue comes out twice", QN_SUBJECT_QUEUE, again},
         {"a value of a queue overtakes", QN_SUBJECT_QUEUE, second},
