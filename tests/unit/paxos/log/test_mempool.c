@@ -72,7 +72,7 @@ POOL(every_length_has_its_class)
     cr_assert_eq(kept, QN_MEMPOOL_MOST);
 }
 
-POOL(keeps_at_most_so_many_bytes)
+POOL(what_is_kept_has_a_bound_in_bytes)
 {
     enum { N = 2 * QN_MEMPOOL_BYTES / 65536 };
     void *p[N];
