@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,6 +37,7 @@ struct run {
     uint32_t slow;    /* a member that works between operations */
     uint32_t victim;  /* a member that ends ... */
     uint32_t ends_at; /* ... in this operation */
+    const struct qn_large_variant *variant; /* of each operation */
     bool push, arenas;
 };
 
@@ -446,7 +448,7 @@ static void isolate(struct shared *s, struct node *n,
     for (uint32_t i = 0; rc == QN_OK && i < members; i++) {
         const uint32_t x = (n->rank + i) % members;
         rc = qn_area_map(&here.arena[x], s->arena[x].fd, ARENA);
-        if (rc == QN_OK && x != n->rank) {
+        if (rc == QN_OK && x != n->rank && !n->run->push) {
             rc = mprotect(here.arena[x].memory, ARENA, PROT_READ);
         }
         arenas[x] = (struct qn_large_arena){here.arena[x].memory, ARENA};
@@ -504,23 +506,24 @@ Test(large_nodes_processes, pull_from_memory_that_they_cannot_write,
     drop(&s, r.members);
 }
 
-/* One is killed while it combines; all others must end with QN_EPEERDEAD. */
-static int reduce_until_death(struct node *n)
+/* Operations in a row: the victim is killed in one; all others must end with
+ * QN_EPEERDEAD. */
+typedef void call_fn(struct qn_large_call *c, const struct node *n, uint32_t k);
+
+static int run_until_death(struct node *n, call_fn *next)
 {
     struct qn_alloc work;
     struct qn_large *l = malloc(sizeof *l);
     int rc = l == NULL ? QN_ENOMEM : init(n, l, &work);
     for (uint32_t k = 0; rc == QN_OK && k < 40; k++) {
-        const struct qn_large_call c = {
-            .operation = QN_LARGE_REDUCE,
-            .variant = qn_large_variant_at(k % 2 == 0 ? 15 : 14),
-            .root = (n->run->victim + k) % 4,
-            .bytes = 20000,
-            .in = n->memory,
-            .out = n->memory + SET,
-            .op = k == 20 && n->rank == n->run->victim ? &deadly : &sum,
-            .entry = QN_LARGE_OWN,
-            .exit = QN_LARGE_OWN};
+        struct qn_large_call c = {.bytes = 20000,
+                                  .in = n->memory,
+                                  .out = n->memory + SET,
+                                  .op = &sum,
+                                  .entry = QN_LARGE_OWN,
+                                  .exit = QN_LARGE_OWN};
+        next(&c, n, k);
+        c.operation = c.variant->operation;
         rc = qn_large_run(l, &c);
     }
     rc = rc == QN_EPEERDEAD ? qn_large_settle(l) : QN_OK;
@@ -528,28 +531,93 @@ static int reduce_until_death(struct node *n)
     return rc == QN_EPEERDEAD ? 0 : 1;
 }
 
+static void expect_all_fail(const struct run *r, program_fn *program)
+{
+    const char *name = r->variant == NULL ? "reduce" : r->variant->name;
+    struct shared s;
+    pid_t pid[MEMBERS_MAX];
+    int status = 0;
+    make(&s, r->members);
+    for (uint32_t i = 0; i < r->members; i++) {
+        pid[i] = start(&s, r, i, program);
+        cr_assert(pid[i] > 0);
+    }
+    cr_assert_eq(waitpid(pid[r->victim], &status, 0), pid[r->victim]);
+    cr_assert(WIFSIGNALED(status), "%s: status %d", name, status);
+    qn_large_down(s.lines.memory, r->victim);
+    for (uint32_t i = 0; i < r->members; i++) {
+        if (i != r->victim) {
+            cr_assert_eq(waitpid(pid[i], &status, 0), pid[i]);
+            cr_assert_eq(status, 0, "%s, victim %u, member %u: status %d", name,
+                         r->victim, i, status);
+        }
+    }
+    drop(&s, r->members);
+}
+
+/* The victim is killed while it combines. */
+static void reduce(struct qn_large_call *c, const struct node *n, uint32_t k)
+{
+    c->variant = qn_large_variant_at(k % 2 == 0 ? 15 : 14);
+    c->root = (n->run->victim + k) % 4;
+    c->op = k == 20 && n->rank == n->run->victim ? &deadly : &sum;
+}
+
+static int reduce_until_death(struct node *n)
+{
+    return run_until_death(n, reduce);
+}
+
 Test(large_nodes_processes, a_killed_one_fails_all_others, .timeout = 120)
 {
     for (uint32_t victim = 0; victim < 4; victim++) {
         const struct run r = {.members = 4, .victim = victim};
-        struct shared s;
-        pid_t pid[MEMBERS_MAX];
-        make(&s, r.members);
-        for (uint32_t i = 0; i < r.members; i++) {
-            pid[i] = start(&s, &r, i, reduce_until_death);
-            cr_assert(pid[i] > 0);
+        expect_all_fail(&r, reduce_until_death);
+    }
+}
+
+/* The victim is killed in its copy: of what others have it still sees two
+ * pages. */
+static void copy(struct qn_large_call *c, const struct node *n, uint32_t k)
+{
+    const size_t seen = 8192;
+    c->variant = n->run->variant;
+    if (k != 2 || n->rank != n->run->victim) {
+        return;
+    }
+    for (uint32_t i = 0; i < n->run->members; i++) {
+        if (i != n->rank) {
+            QN_ASSERT(mprotect((char *)n->arenas[i].base + seen, ARENA - seen,
+                               PROT_NONE) == 0);
         }
-        int status = 0;
-        cr_assert_eq(waitpid(pid[victim], &status, 0), pid[victim]);
-        cr_assert(WIFSIGNALED(status), "status %d", status);
-        qn_large_down(s.lines.memory, victim);
-        for (uint32_t i = 0; i < r.members; i++) {
-            if (i != victim) {
-                cr_assert_eq(waitpid(pid[i], &status, 0), pid[i]);
-                cr_assert_eq(status, 0, "victim %u, member %u: status %d",
-                             victim, i, status);
-            }
-        }
-        drop(&s, r.members);
+    }
+    const struct rlimit none = {0, 0};
+    (void)setrlimit(RLIMIT_CORE, &none);
+    (void)signal(SIGSEGV, SIG_DFL); /* no report of a sanitizer */
+}
+
+static int copy_until_death(struct node *n)
+{
+    return run_until_death(n, copy);
+}
+
+/* Of a variant whose root is 0. */
+static uint32_t member_that_copies(const struct qn_large_variant *v)
+{
+    const bool collects =
+        v->operation == QN_LARGE_REDUCE || v->operation == QN_LARGE_GATHER;
+    return collects == (v->direction == QN_LARGE_PULL) ? 0 : 1;
+}
+
+Test(large_nodes_processes, one_killed_in_its_copy_fails_all_others,
+     .timeout = 120)
+{
+    const struct qn_large_variant *v;
+    for (uint32_t i = 0; (v = qn_large_variant_at(i)) != NULL; i++) {
+        const struct run r = {.members = 3,
+                              .victim = member_that_copies(v),
+                              .variant = v,
+                              .push = v->direction == QN_LARGE_PUSH};
+        expect_all_fail(&r, copy_until_death);
     }
 }
