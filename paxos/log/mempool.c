@@ -227,16 +227,24 @@ static void *take(struct qn_mempool *p, size_t bytes)
     return bytes_of(b);
 }
 
+static bool has_room(const struct qn_mempool *p,
+                     const struct qn_mempool_block *b)
+{
+    return p->kept + b->bytes <= QN_MEMPOOL_BYTES;
+}
+
 static void give(struct qn_mempool *p, struct qn_mempool_block *b)
 {
-    if (b->class >= QN_MEMPOOL_CLASSES) {
-        block_free(p, b);
-        return;
-    }
-    while (p->kept + b->bytes > QN_MEMPOOL_BYTES) {
+    const bool keeps = b->class < QN_MEMPOOL_CLASSES;
+    for (uint32_t n = 0; keeps && !has_room(p, b) && n < QN_MEMPOOL_FORGET;
+         n++) {
         forget_oldest(p);
     }
-    keep(p, b);
+    if (keeps && has_room(p, b)) {
+        keep(p, b);
+    } else {
+        block_free(p, b);
+    }
 }
 
 static void *resize(void *ctx, void *old, size_t bytes)

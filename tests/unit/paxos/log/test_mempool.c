@@ -119,6 +119,27 @@ POOL(what_was_free_for_longest_goes_first)
     }
 }
 
+/* The time of one release has a bound. */
+POOL(many_short_blocks_make_room_for_a_long_one_step_by_step)
+{
+    enum { N = QN_MEMPOOL_BYTES / QN_MEMPOOL_LEAST, LONG = 2000000 };
+    const size_t step = (size_t)QN_MEMPOOL_FORGET * QN_MEMPOOL_LEAST;
+    static void *p[N];
+    for (int i = 0; i < N; i++) {
+        p[i] = resize(NULL, 1);
+    }
+    for (int i = 0; i < N; i++) {
+        resize(p[i], 0);
+    }
+    size_t kept = QN_MEMPOOL_BYTES;
+    for (; kept > QN_MEMPOOL_BYTES - QN_MEMPOOL_MOST + step; kept -= step) {
+        cr_assert_eq(pool.kept, kept);
+        resize(resize(NULL, LONG), 0);
+    }
+    resize(resize(NULL, LONG), 0);
+    cr_assert_eq(pool.kept, QN_MEMPOOL_BYTES, "the long one is kept");
+}
+
 /* What a service keeps of them is no block that the pool would miss. */
 Test(mempool, long_blocks_are_exact_if_so_said, .fini = teardown)
 {
