@@ -21,6 +21,8 @@ static struct {
 
 struct shared {
     struct qn_sync_workers all;
+    pthread_mutex_t making; /* the caller has it until all threads are made */
+    bool made;
     pthread_barrier_t start;
     qn_a32 stop; /* written by the caller */
 };
@@ -50,11 +52,23 @@ static void pin(uint32_t index)
     }
 }
 
+/* With one thread too few the others would wait in the barrier for ever. */
+static bool all_made(struct shared *r)
+{
+    (void)pthread_mutex_lock(&r->making);
+    const bool made = r->made;
+    (void)pthread_mutex_unlock(&r->making);
+    return made;
+}
+
 static void *work(void *arg)
 {
     const struct place *p = arg;
     struct shared *r = p->r;
     struct qn_sync_worker *w = &r->all.worker[p->index];
+    if (!all_made(r)) {
+        return NULL;
+    }
     pin(p->index);
     const int rc = qn_sync_worker_join(w);
     (void)pthread_barrier_wait(&r->start);
@@ -90,31 +104,52 @@ static qn_time_t measure(struct shared *r, qn_time_t duration)
     return qn_clock_now() - from;
 }
 
-static int run_workers(struct shared *r, struct qn_sync_round *out)
-{
-    pthread_t thread[QN_SYNC_ROUND_THREADS_MAX], server;
+struct threads {
+    pthread_t worker[QN_SYNC_ROUND_THREADS_MAX], server;
     struct place place[QN_SYNC_ROUND_THREADS_MAX];
+    bool served;
+};
+
+/* The server last: so none has to be stopped for want of a worker.
+ * @return false: none runs. */
+static bool threads_make(struct threads *t, struct shared *r)
+{
     const uint32_t threads = r->all.o->threads;
-    const bool served = qn_subject_served(r->all.s);
-    if (served && pthread_create(&server, NULL, serve, r) != 0) {
-        return QN_EAGAIN;
-    }
-    for (uint32_t i = 0; i < threads; i++) {
-        place[i] = (struct place){r, i};
-        if (pthread_create(&thread[i], NULL, work, &place[i]) != 0) {
-            abort(); /* those that are there wait for this one */
+    uint32_t n = 0;
+    (void)pthread_mutex_lock(&r->making);
+    for (; n < threads; n++) {
+        t->place[n] = (struct place){r, n};
+        if (pthread_create(&t->worker[n], NULL, work, &t->place[n]) != 0) {
+            break;
         }
     }
+    t->served = qn_subject_served(r->all.s);
+    r->made = n == threads &&
+              (!t->served || pthread_create(&t->server, NULL, serve, r) == 0);
+    const bool made = r->made;
+    (void)pthread_mutex_unlock(&r->making);
+    for (uint32_t i = 0; !made && i < n; i++) {
+        (void)pthread_join(t->worker[i], NULL);
+    }
+    return made;
+}
+
+static int run_workers(struct shared *r, struct qn_sync_round *out)
+{
+    struct threads t;
+    if (!threads_make(&t, r)) {
+        return QN_EAGAIN;
+    }
     const qn_time_t elapsed = measure(r, r->all.o->duration);
-    for (uint32_t i = 0; i < threads; i++) {
-        (void)pthread_join(thread[i], NULL);
+    for (uint32_t i = 0; i < r->all.o->threads; i++) {
+        (void)pthread_join(t.worker[i], NULL);
     }
     const int rc = qn_sync_workers_check(&r->all, &r->all.worker[0], out);
     out->elapsed_ns = elapsed;
     out->stalled = NAN; /* what a thread waits for cannot be seen */
-    if (served) {
+    if (t.served) {
         r->all.s->type->stop(r->all.s);
-        (void)pthread_join(server, NULL);
+        (void)pthread_join(t.server, NULL);
     }
     return rc;
 }
@@ -122,7 +157,7 @@ static int run_workers(struct shared *r, struct qn_sync_round *out)
 static int round_run(const struct qn_sync_round_opts *o,
                      struct qn_sync_round *out)
 {
-    struct shared r = {.all = {.o = o}};
+    struct shared r = {.all = {.o = o}, .making = PTHREAD_MUTEX_INITIALIZER};
     int rc = qn_sync_workers_create(&r.all, o);
     if (rc != QN_OK) {
         return rc;

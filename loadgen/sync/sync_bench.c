@@ -202,7 +202,9 @@ static int run_one(struct bench *b, const struct qn_sync_run *run,
     if (rc != QN_OK) {
         fprintf(stderr, "%s: %s/%s, %u threads, seed %llu: %s\n", b->program,
                 r->subject.type->family, r->subject.name, run->threads,
-                (unsigned long long)o.seed, qn_strerror(rc));
+                (unsigned long long)o.seed,
+                rc == QN_EAGAIN ? "not all can be made; ask for fewer --threads"
+                                : qn_strerror(rc));
     }
     return rc;
 }

@@ -13,6 +13,8 @@ import sys
 import tempfile
 import xml.etree.ElementTree
 
+from tests.process.lib import little_memory
+
 QUOIN = sys.argv[1]
 TILEGX = os.path.join(os.path.dirname(__file__),
                       "../../../machines/tilegx_8036.json")
@@ -144,3 +146,8 @@ refused("stack", "--threads", "256", names=["--threads", "255"])
 refused("stack", "--threads", "2,", "--threads", "2,,3", names=["--threads"])
 refused("delegate", "--rounds", "1001", names=["--rounds", "1000"])
 refused("lock", "--plot", "/", names=["--plot"])
+
+# 64 stacks do not fit: the threads that could be made end.
+done = little_memory.run(QUOIN, "bench", "lock", "--quick", "--threads", "64")
+assert done is None or (done.returncode == 1 and
+                        "ask for fewer --threads" in done.stderr), done
