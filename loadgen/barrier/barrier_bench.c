@@ -33,13 +33,14 @@
 #define CHECKED    20u      /* barriers */
 #define FEW        4u       /* of them, to see that it works */
 #define COUNT_MOST 1000000u /* barriers of a round */
+#define LATE_MOST  0.9
 #define PATH_BYTES 4096u
 
 struct bench {
     /* options */
     const char *members, *plot, *machine;
     uint64_t rounds;
-    double round_ms, limit_ms;
+    double round_ms, limit_ms, late;
     bool threads_only, processes_only, quick;
     /* what they say */
     uint32_t group[GROUPS_MAX], groups;
@@ -75,6 +76,9 @@ static const struct qn_option table[] = {
     QN_OPTION("limit-ms", "MS", qn_option_double, AT(limit_ms),
               "a subject whose first barrier takes longer is not measured "
               "further (20)"),
+    QN_OPTION("late", "PART", qn_option_part, AT(late),
+              "the last member of a team sleeps in front of barriers, PART of "
+              "the time (0)"),
     QN_OPTION("machine", "FILE", qn_option_string, AT(machine),
               "say which form is the selection by the prices of this machine"),
     QN_OPTION("plot", "FILE", qn_option_string, AT(plot),
@@ -255,6 +259,27 @@ static bool explain(const struct bench *b, uint32_t members, char *text,
     return is;
 }
 
+/* From here on. */
+static void make_late(const struct bench *b, struct group *g)
+{
+    for (uint32_t i = 0; i < g->teams; i++) {
+        g->team[i].control->late = b->late;
+    }
+}
+
+/* @return NULL: no member was to be late. */
+static json_t *late_member(const struct bench *b, const struct group *g)
+{
+    uint64_t sleeps = 0;
+    for (uint32_t i = 0; i < g->teams; i++) {
+        sleeps += g->team[i].control->sleeps;
+    }
+    return b->late > 0
+               ? json_pack("{s:i,s:f,s:I}", "member", (int)g->members - 1,
+                           "asked", b->late, "sleeps", (json_int_t)sleeps)
+               : NULL;
+}
+
 static json_t *report_group(const struct bench *b, struct group *g)
 {
     const char *kind = g->processes ? "processes" : "threads";
@@ -268,9 +293,9 @@ static json_t *report_group(const struct bench *b, struct group *g)
         qsort(r->ratio, r->rounds, sizeof r->ratio[0], by_value);
         json_array_append_new(subjects, qn_barrier_table_row(r));
     }
-    return json_pack("{s:s,s:i,s:s*,s:o}", "kind", kind, "members",
-                     (int)g->members, "selection", chosen ? why : NULL,
-                     "subjects", subjects);
+    return json_pack("{s:s,s:i,s:s*,s:o*,s:o}", "kind", kind, "members",
+                     (int)g->members, "selection", chosen ? why : NULL, "late",
+                     late_member(b, g), "subjects", subjects);
 }
 
 /* Why a team has not started, and what to do. */
@@ -298,6 +323,7 @@ static int run_group(const struct bench *b, uint32_t members, bool processes,
     for (uint32_t i = 0; i < g.rows && rc == QN_OK; i++) {
         rc = prepare_row(b, &g.row[i], i == 0);
     }
+    make_late(b, &g);
     for (uint32_t r = 0; r < b->rounds && rc == QN_OK; r++) {
         rc = run_round(&g, r % 2 != 0);
     }
@@ -361,6 +387,9 @@ static int prepare(struct bench *b)
     int status = take_members(b);
     if (status == 0 && b->threads_only && b->processes_only) {
         status = fail("choose --threads or --processes, or neither");
+    }
+    if (status == 0 && b->late > LATE_MOST) {
+        status = fail("--late takes at most 0.9");
     }
     if (status == 0 && b->plot != NULL) {
         status =

@@ -25,7 +25,9 @@
 
 #include "core/base/atomic.h"
 
-#define QN_BARRIER_TEAM_MAX 64u
+#define QN_BARRIER_TEAM_MAX      64u
+/* A shorter sleep takes longer than it is asked for. */
+#define QN_BARRIER_LATE_LEAST_NS 5e5
 
 struct qn_barrier_seen {
     alignas(QN_CACHELINE) qn_a64 episode;
@@ -40,7 +42,10 @@ struct qn_barrier_control {
     uint64_t count; /* 0: the end */
     bool check;     /* does each see what all did before? Not timed */
     double ns;      /* of one barrier; written by member 0 */
-    qn_a64 wrong;   /* what members have not seen, of all rounds */
+    double late;    /* part of the time that the last member sleeps, in front of
+                       barriers; below 1 */
+    uint64_t sleeps; /* written by that member, of all rounds */
+    qn_a64 wrong;    /* what members have not seen, of all rounds */
     struct qn_barrier_seen seen[QN_BARRIER_TEAM_MAX];
 };
 
@@ -87,6 +92,25 @@ static inline void qn_barrier_check(struct qn_barrier_control *c,
     pass(arg);
 }
 
+/* The late member sleeps what it owes of its part of the time since `from`, if
+ * that is `least` or more. @return what it has slept since then, ns. */
+static inline double qn_barrier_be_late(struct qn_barrier_control *c,
+                                        double from, double slept, double least)
+{
+    const double now = qn_barrier_now_ns();
+    /* A sleep is time, too. */
+    const double owed = (c->late * (now - from) - slept) / (1 - c->late);
+    if (owed < least) {
+        return slept;
+    }
+    const uint64_t ns = (uint64_t)owed;
+    const struct timespec pause = {(time_t)(ns / 1000000000),
+                                   (long)(ns % 1000000000)};
+    (void)nanosleep(&pause, NULL);
+    c->sleeps++;
+    return slept + qn_barrier_now_ns() - now;
+}
+
 /** One member's part of a round that has started. */
 static inline void qn_barrier_round(struct qn_barrier_control *c,
                                     uint32_t member, qn_barrier_pass_fn *pass,
@@ -94,8 +118,14 @@ static inline void qn_barrier_round(struct qn_barrier_control *c,
 {
     const uint64_t count = c->count;
     pass(arg); /* all have begun */
+    const bool late = c->late > 0 && member == c->members - 1;
     const double from = qn_barrier_now_ns();
+    double slept = 0;
     for (uint64_t i = 1; i <= count; i++) {
+        if (late) {
+            slept = qn_barrier_be_late(
+                c, from, slept, i < count ? QN_BARRIER_LATE_LEAST_NS : 0);
+        }
         if (c->check) {
             qn_barrier_check(c, member, i, pass, arg);
         } else {

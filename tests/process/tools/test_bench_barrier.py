@@ -61,6 +61,15 @@ assert ("selection" in group) == (len(os.sched_getaffinity(0)) < 2), group
 assert all(s["ns_once"] > 0 for s in group["subjects"]
            if s["subject"] != "quoin" and "refused" not in s), group
 
+# A late member sleeps in each round of each subject.
+done = bench("--quick", "--members", "2", "--threads", "--limit-ms", "60000",
+             "--late", "0.5")
+assert done.returncode == 0, done.stderr
+late, = json.loads(done.stdout)["groups"]
+assert late["late"]["member"] == 1 and late["late"]["asked"] == 0.5, late
+assert late["late"]["sleeps"] >= 2 * len(measured(late)), late
+assert "late" not in group, group
+
 done = little_memory.run(QUOIN, "bench", "barrier", "--quick", "--members", "64",
                          "--threads")
 if done is not None:
@@ -73,6 +82,7 @@ for args, name in ((["--members", "1"], "--members"),
                    (["--members", ""], "--members"),
                    (["--threads", "--processes"], "--processes"),
                    (["--rounds", "0"], "--rounds"),
+                   (["--late", "0.95"], "at most 0.9"),
                    (["--machine", "/dev/null"], "/dev/null"),
                    (["--plot", "/"], "--plot")):
     done = bench(*args)
