@@ -22,7 +22,7 @@
 
 /** Version of the memory of locks, delegates and collections: one more with
  *  each change of a layout or of a list of types. */
-#define QN_SYNC_VERSION 4u
+#define QN_SYNC_VERSION 5u
 
 /** What memory says that holds the type of that number in its list. Zeros, and
  *  memory of another version, say something else. */

@@ -67,24 +67,26 @@ static uint32_t change(uint32_t to, uint64_t time, struct qn_auto_state *s)
     return to;
 }
 
-static void all_due(uint64_t time, struct qn_auto_state *s)
+/* Under the load that there is. Others keep theirs: they come back, some of
+ * them whenever another process takes a core. */
+static struct qn_auto_trial *trials_of(struct qn_auto_state *s)
 {
-    for (uint32_t i = 0; i < QN_AUTO_PARTS; i++) {
-        s->trial[i].due = time;
-        s->trial[i].doubled = 0;
-    }
+    const uint64_t cost = QN_MAX(s->cost, 2u);
+    const uint32_t octave = 63u - (uint32_t)__builtin_clzll(cost);
+    const uint32_t half = (uint32_t)(cost >> (octave - 1)) & 1;
+    return s->trial[(2 * octave + half) % QN_AUTO_COSTS];
 }
 
 /* `loss`: what a trial of this backend costs, ns. */
 static void put_off(uint32_t part, uint64_t loss, uint64_t time,
                     struct qn_auto_state *s)
 {
-    const uint32_t n = s->trial[part].doubled;
+    struct qn_auto_trial *t = &trials_of(s)[part];
+    const uint32_t n = t->doubled;
     const uint64_t epoch = ns_of(QN_AUTO_EPOCH, s->cost);
     const uint64_t lost = QN_MIN(loss, LOST_MAX * epoch);
-    s->trial[part].due =
-        time + (QN_MAX(LOSSES * lost, EPOCHS_MIN * epoch) << n);
-    s->trial[part].doubled = QN_MIN(n + 1, DOUBLED_MAX);
+    t->due = time + (QN_MAX(LOSSES * lost, EPOCHS_MIN * epoch) << n);
+    t->doubled = QN_MIN(n + 1, DOUBLED_MAX);
 }
 
 /* Where a trial is so much worse that a few operations take long, time says
@@ -97,6 +99,12 @@ static bool is_over(uint32_t now, uint64_t cost, uint64_t lasts,
     const uint32_t enough = worse ? WORSE : QN_AUTO_EPOCH;
     return (s->warm && s->seen.operations >= enough) ||
            (worse && (slow || crowd_fails(now, &s->seen)));
+}
+
+static uint16_t batch_of(const struct qn_auto_window *seen)
+{
+    const uint64_t eighths = 8 * seen->operations / QN_MAX(seen->batches, 1u);
+    return (uint16_t)QN_MIN(eighths, UINT16_MAX);
 }
 
 /* A trial goes on, or is over. */
@@ -112,7 +120,7 @@ static uint32_t tried(uint32_t now, uint64_t cost, uint64_t time,
         s->last = s->home;
         s->home = (uint8_t)now;
         s->cost = cost;
-        all_due(time, s);
+        s->batch = batch_of(&s->seen);
         put_off(s->last, loss, time, s);
         begin_epoch(time, s);
         return now;
@@ -122,17 +130,36 @@ static uint32_t tried(uint32_t now, uint64_t cost, uint64_t time,
     return change(s->home, time, s);
 }
 
-/* One epoch that differs by a third was disturbed; two are another load. */
-static void keep_cost(uint64_t cost, uint64_t time, struct qn_auto_state *s)
+/* Batches of four times the length, or a fourth, are another load's. */
+static bool other_batches(const struct qn_auto_state *s)
 {
-    const bool same = 3 * cost <= 4 * s->cost && 4 * cost >= 3 * s->cost;
+    const uint32_t b = batch_of(&s->seen);
+    return s->batch != 0 && (b > 4u * s->batch || 4 * b < s->batch);
+}
+
+/* What trials have shown under another load of the same cost counts, as long
+ * as batches look alike. */
+static void change_load(uint64_t cost, struct qn_auto_state *s)
+{
+    const bool unlike = other_batches(s);
+    s->cost = cost;
+    s->batch = batch_of(&s->seen);
+    s->odd = 0;
+    for (uint32_t i = 0; unlike && i < QN_AUTO_PARTS; i++) {
+        trials_of(s)[i] = (struct qn_auto_trial){0};
+    }
+}
+
+/* One epoch that differs by a third was disturbed; two are another load. */
+static void keep_cost(uint64_t cost, struct qn_auto_state *s)
+{
+    const bool same =
+        3 * cost <= 4 * s->cost && 4 * cost >= 3 * s->cost && !other_batches(s);
     if (same) {
         s->cost = (3 * s->cost + cost) / 4;
         s->odd = 0;
     } else if (s->cost == 0 || ++s->odd == 2) {
-        s->cost = cost;
-        s->odd = 0;
-        all_due(time, s);
+        change_load(cost, s);
     }
 }
 
@@ -141,10 +168,11 @@ static void keep_cost(uint64_t cost, uint64_t time, struct qn_auto_state *s)
 static uint32_t next_of(uint32_t parts, uint32_t now, uint64_t cost,
                         uint64_t time, struct qn_auto_state *s)
 {
-    keep_cost(cost, time, s);
+    keep_cost(cost, s);
     for (uint32_t k = 0; k < parts; k++) {
         const uint32_t i = (s->last + k) % parts;
-        if (time >= s->trial[i].due && makes_sense(parts, now, i, &s->seen)) {
+        if (time >= trials_of(s)[i].due &&
+            makes_sense(parts, now, i, &s->seen)) {
             return change(i, time, s);
         }
     }
@@ -158,7 +186,8 @@ static uint32_t next_of(uint32_t parts, uint32_t now, uint64_t cost,
  * which is slow, their number of attempts ends it. */
 static bool epoch_ends(uint32_t now, const struct qn_auto_state *s)
 {
-    const uint32_t length = QN_AUTO_EPOCH >> (s->odd > 0);
+    const uint32_t length =
+        other_batches(s) ? UNCOUNTED : QN_AUTO_EPOCH >> (s->odd > 0);
     return s->seen.operations >= length ||
            (crowd_fails(now, &s->seen) && FAILED * s->seen.failed > UNCOUNTED);
 }

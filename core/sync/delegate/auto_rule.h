@@ -21,8 +21,13 @@
  * Behind each change the first operations do not count: clients come one by
  * one. A trial ends early when it is much worse. One that fails is repeated
  * when many times of what it has lost has passed, so that all trials cost a few
- * percent at first, and ever less. When the cost of two epochs in a row differs
- * by a third, the load has changed: trials are due again.
+ * percent at first, and ever less.
+ *
+ * When the cost of two epochs in a row differs by a third, or their batches are
+ * four times as long, or a fourth, the load has changed. Each load, told by
+ * what an operation costs at home, has trials of its own: one that comes back,
+ * as where other processes take a core again and again, does not begin anew.
+ * Such batches end an epoch early, and make trials due.
  *
  * Pure: no shared memory, no clock.
  */
@@ -49,11 +54,20 @@ enum qn_auto_part {
 #define QN_AUTO_LOOK_WINDOWS 4u
 #define QN_AUTO_LOOK_MOST    (QN_AUTO_EPOCH / 4)
 
+/* Loads are told apart by what they cost at home: two in each octave. */
+#define QN_AUTO_COSTS 8u
+
 /** What one client has seen as executor, or all of them. */
 struct qn_auto_window {
     uint64_t operations; /* in its batches */
     uint64_t batches;
     uint64_t failed; /* attempts to get the lock */
+};
+
+/** When a backend is tried. */
+struct qn_auto_trial {
+    uint64_t due;     /* when it may be tried again, ns */
+    uint32_t doubled; /* how often its trials have failed */
 };
 
 /** What the rule remembers; all zero at first. In front is what each window
@@ -68,11 +82,9 @@ struct qn_auto_state {
     uint8_t home;    /* the backend that was cheapest */
     uint8_t last;    /* before it */
     uint8_t odd;     /* epochs in a row with another cost */
+    uint16_t batch;  /* at home: operations per batch, in eighths; 0: unknown */
     uint64_t uncounted; /* operations before `begin`, since `changed` */
-    struct {
-        uint64_t due;     /* when it may be tried again, ns */
-        uint32_t doubled; /* how often its trials have failed */
-    } trial[QN_AUTO_PARTS];
+    struct qn_auto_trial trial[QN_AUTO_COSTS][QN_AUTO_PARTS];
 };
 
 /**

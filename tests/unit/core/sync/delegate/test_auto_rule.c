@@ -187,6 +187,58 @@ Test(auto_rule, it_follows_a_load_that_changes)
     }
 }
 
+/* As where another process takes a core for some time, again and again: once
+ * trials have failed under both loads, a change between them is no reason for
+ * another one. */
+Test(auto_rule, a_load_that_comes_back_is_not_tried_anew)
+{
+    const struct load load[] = {{2, {100, 150, 0}, 10, 1},
+                                {2, {250, 400, 0}, 10, 1}};
+    struct run r = {.time = 1};
+    for (uint32_t i = 0; i < 20; i++) {
+        operate(&r, &load[i % 2], 20 * QN_AUTO_EPOCH);
+    }
+    const uint64_t before = r.in[QN_AUTO_CC_SYNCH];
+    for (uint32_t i = 0; i < 20; i++) {
+        operate(&r, &load[i % 2], 20 * QN_AUTO_EPOCH);
+    }
+    cr_expect_leq((r.in[QN_AUTO_CC_SYNCH] - before) * 100, 400 * QN_AUTO_EPOCH,
+                  "%lu of %u", r.in[QN_AUTO_CC_SYNCH] - before,
+                  400 * QN_AUTO_EPOCH);
+}
+
+/* However often trials have failed under the one before. */
+Test(auto_rule, a_load_of_another_cost_is_tried_at_once)
+{
+    const struct load before = {2, {100, 150, 0}, 10, 1};
+    const struct load l = {2, {250, 120, 0}, 10, 1};
+    struct run r = {.time = 1};
+    operate(&r, &before, 300 * QN_AUTO_EPOCH);
+    operate(&r, &l, 4 * QN_AUTO_EPOCH);
+    cr_expect_eq(r.s.home, QN_AUTO_CC_SYNCH);
+}
+
+/* Where batches are more than four times as long it is another load, at
+ * whatever cost, and that takes no epoch of 1024 operations to see. */
+Test(auto_rule, much_longer_batches_are_another_load)
+{
+    const struct load few = {3, {500, 200, 300}, 10, 5};
+    const struct load many = {3, {9000, 200, 100}, 600, 32};
+    struct run r = {.time = 1};
+    operate(&r, &few, 300 * QN_AUTO_EPOCH);
+    while (r.now != QN_AUTO_CC_SYNCH) {
+        window(&r, &few);
+    }
+    cr_assert_eq(r.s.home, QN_AUTO_CC_SYNCH);
+    const uint64_t before = r.operations;
+    while (r.now == QN_AUTO_CC_SYNCH && r.operations < 2 * before) {
+        window(&r, &many);
+    }
+    cr_expect_eq(r.now, QN_AUTO_H_SYNCH);
+    cr_expect_leq(r.operations - before, QN_AUTO_EPOCH, "%lu",
+                  r.operations - before);
+}
+
 /* Nothing happens for an hour while a trial lasts: that is no loss of it. */
 Test(auto_rule, a_trial_of_an_hour_is_repeated_soon)
 {
