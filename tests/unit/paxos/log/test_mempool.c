@@ -1,6 +1,7 @@
 #include "paxos/log/mempool.h"
 
 #include <malloc.h>
+#include <sanitizer/asan_interface.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -139,6 +140,18 @@ POOL(many_short_blocks_make_room_for_a_long_one_step_by_step)
     resize(resize(NULL, LONG), 0);
     cr_assert_eq(pool.kept, QN_MEMPOOL_BYTES, "the long one is kept");
 }
+
+#ifdef __SANITIZE_ADDRESS__
+POOL(a_kept_block_is_as_forbidden_as_a_freed_one)
+{
+    char *p = resize(NULL, 100);
+    resize(p, 0);
+    cr_assert_eq(__asan_region_is_poisoned(p, 112), p + 32, "behind the links");
+    cr_assert_eq(resize(NULL, 100), p);
+    cr_assert_null(__asan_region_is_poisoned(p, 112));
+    resize(p, 0);
+}
+#endif
 
 /* What a service keeps of them is no block that the pool would miss. */
 Test(mempool, long_blocks_are_exact_if_so_said, .fini = teardown)
