@@ -14,15 +14,24 @@
     for (const struct qn_barrier_form *const *at_ = qn_barrier_forms, *form;   \
          (form = *at_) != NULL; at_++)
 
-/** @return a new barrier; free() it. */
-static inline void *barrier_of(const struct qn_barrier_opts *o)
+typedef int barrier_format_fn(void *memory, size_t bytes,
+                              const struct qn_barrier_opts *o);
+
+/** @return what `format` makes of new memory; free() it. */
+static inline void *formatted(barrier_format_fn *format, size_t bytes,
+                              const struct qn_barrier_opts *o)
 {
-    const size_t bytes = qn_barrier_bytes(o);
     void *memory = aligned_alloc(QN_CACHELINE, bytes);
     cr_assert_not_null(memory);
     memset(memory, 0xa5, bytes);
-    cr_assert_eq(qn_barrier_format(memory, bytes, o), QN_OK);
+    cr_assert_eq(format(memory, bytes, o), QN_OK);
     return memory;
+}
+
+/** @return a new barrier; free() it. */
+static inline void *barrier_of(const struct qn_barrier_opts *o)
+{
+    return formatted(qn_barrier_format, qn_barrier_bytes(o), o);
 }
 
 #endif

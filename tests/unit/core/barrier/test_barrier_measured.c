@@ -20,12 +20,8 @@
 
 static void *measured_of(const struct qn_barrier_opts *o)
 {
-    const size_t bytes = qn_measured_barrier_bytes(o);
-    void *memory = aligned_alloc(QN_CACHELINE, bytes);
-    cr_assert_not_null(memory);
-    memset(memory, 0xa5, bytes);
-    cr_assert_eq(qn_measured_barrier_format(memory, bytes, o), QN_OK);
-    return memory;
+    return formatted(qn_measured_barrier_format, qn_measured_barrier_bytes(o),
+                     o);
 }
 
 /* ---- refused ------------------------------------------------------------- */
