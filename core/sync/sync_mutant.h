@@ -10,20 +10,26 @@
 
 #include <stdbool.h>
 
+/* X(name, beginning of the subjects by which threads find it
+ * (tests/conformance/sync/sync_mutants.c), text). NULL: no defect, a form. */
 #define QN_SYNC_MUTANT_MAP(X)                                                  \
-    X(NO_OBJECT, "a wait takes what is for another object: HybLock as "        \
-                 "printed")                                                    \
-    X(ONE_NODE, "a thread has one node of HybComb for all objects")            \
-    X(NO_WAIT, "a combiner of HybComb does not wait for the one before")       \
-    X(WEAK_OPENING, "a node is open before its owner is visible")              \
-    X(FORGET_LATE, "a stop of MP-Server forgets a request that is on its way") \
-    X(LATE_RELEASE, "none: HybComb that orders its owner by the opening, and " \
-                    "not by a fence when it takes the node over")              \
-    X(EXCHANGE, "none: HybComb that registers by exchange at once")
+    X(NO_OBJECT, "lock/lock",                                                  \
+      "a wait takes what is for another object: HybLock as printed")           \
+    X(ONE_NODE, "hyb_comb/hyb_comb",                                           \
+      "a thread has one node of HybComb for all objects")                      \
+    X(NO_WAIT, "hyb_comb",                                                     \
+      "a combiner of HybComb does not wait for the one before")                \
+    X(WEAK_OPENING, "hyb_comb", "a node is open before its owner is visible")  \
+    X(FORGET_LATE, "mp_server",                                                \
+      "a stop of MP-Server forgets a request that is on its way")              \
+    X(LATE_RELEASE, NULL,                                                      \
+      "HybComb that orders its owner by the opening, and not by a fence when " \
+      "it takes the node over")                                                \
+    X(EXCHANGE, NULL, "HybComb that registers by exchange at once")
 
 enum qn_sync_mutant {
     QN_SYNC_MUTANT_NONE,
-#define X(name, text) QN_SYNC_MUTANT_##name,
+#define X(name, by, text) QN_SYNC_MUTANT_##name,
     QN_SYNC_MUTANT_MAP(X)
 #undef X
         QN_SYNC_MUTANT_COUNT

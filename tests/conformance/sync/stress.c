@@ -134,6 +134,10 @@ static struct drawn draw(const struct stress_plan *p)
         !p->one_stalls) {
         d.o.clients = (d.threads + 1) / 2; /* the others wait for a place */
     }
+    if (p->smallest) {
+        d.o.ring = 2;
+        d.o.batch = 1;
+    }
     d.o.domains = QN_MIN(d.o.domains, d.o.clients); /* a place for each */
     d.o.server = (struct qn_server_opts){
         .pause_ns = 500,

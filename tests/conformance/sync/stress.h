@@ -33,6 +33,7 @@ struct stress_plan {
     uint32_t operations; /* of all threads together, about */
     uint32_t hang_s;     /* 0: STRESS_HANG_S */
     const char *lock;    /* of delegates under one; NULL: the seed draws it */
+    bool smallest;       /* rings of two cells, batches of one operation */
     bool own_cores;  /* a thread for each core, at most two, with that option: a
                         waiter costs its yields, so few operations */
     bool one_stalls; /* the first thread stops wherever it is, until all others

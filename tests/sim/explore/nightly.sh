@@ -36,12 +36,13 @@ objects() { QN_EXPLORE_DEVIATIONS=4 $sync/object/test_object_explore; }
 # Orders that no search finds, with the last level, too.
 orders() {
     local test failed=0
-    for test in explore/sync/test_{lock,server,words_sync}_orders explore/words/test_words_orders \
-        explore/large/test_large_orders \
+    for test in explore/sync/test_{lock,delegate,server,words_sync}_orders \
+        explore/{barrier/test_barrier,words/test_words,large/test_large}_orders \
         explore/sync/object/test_object_orders; do
         QN_ORDERS_ALL=1 "$sim/$test" || failed=1
     done
-    for test in test_{ump,ffq,ffq_shared}_orders test_{ring,arena,index,flight,task}_explore; do
+    for test in test_{ump,ffq,ffq_shared}_orders test_{ring,arena,index,flight,task}_explore \
+        explore/sync/test_{baton,clients}_explore; do
         QN_ORDERS_ALL=1 "$sim/$test" --filter '*orders*/*' || failed=1
     done
     return $failed
@@ -64,8 +65,9 @@ done
 cmake --preset release --log-level=WARNING >/dev/null &&
     cmake --build --preset release --target test_{ump,ffq,ffq_shared,udn_qp,ring,alike}_explore \
         test_{lock,barrier,large,delegate,server,words_sync,words,object}_explore \
-        test_{arena,index,flight,task}_explore \
-        test_{lock,server,words_sync,words,large,object,ump,ffq,ffq_shared}_orders \
+        test_{arena,index,flight,task,baton,clients}_explore \
+        test_{lock,delegate,server,words_sync,barrier,words,large,object}_orders \
+        test_{ump,ffq,ffq_shared}_orders \
         test_sync_limits >&2 || exit 2
 
 failed=()
