@@ -203,13 +203,18 @@ struct qn_info {
     qn_node_t acceptor; /* ... : the group has stopped */
     bool shared_state;  /* replicas read each other's memory for agreement */
     const char *acceptor_kind; /* "memory" or "process" */
-    const char *group;  /* "serving", "changing" (no leader takes requests
-                           yet), "waiting" (none will until `waits_for`
-                           resume or end), "stopped" (none ever will: quoin
-                           recover), "incomplete" (likewise: the next leader
-                           lacks a part of the log, and no replica has it) */
-    uint64_t waits_for; /* mask: stalled replicas that may have slots that
-                           the others lack */
+    const char *group;        /* "serving", "changing" (no leader takes requests
+                                 yet), "waiting" (none will until `waits_for`
+                                 resume or end), "stopped" (none ever will: quoin
+                                 recover), "incomplete" (likewise: the next leader
+                                 lacks a part of the log, and no replica has it) */
+    const char *group_reason; /* why it has stopped: "lost" (what was decided is
+                                 lost with replicas that have ended),
+                                 "incomplete", or "overwritten" (the leader has
+                                 overwritten the accept register); else "none"
+                               */
+    uint64_t waits_for;       /* mask: stalled replicas that may have slots that
+                                 the others lack */
     const char *last_failover; /* why; "": there was none */
     bool supervised;           /* an ended replica is started again, if
                                   configured */

@@ -131,6 +131,7 @@ static void agreement(struct qn_buf *b, const struct qn_info *i)
     qn_info_line(b, "acceptor_kind:%s", qn_info_text_of(i->acceptor_kind));
     qn_info_line(b, "shared_state:%s", i->shared_state ? "yes" : "no");
     qn_info_line(b, "group:%s", qn_info_text_of(i->group));
+    qn_info_line(b, "group_reason:%s", qn_info_text_of(i->group_reason));
     mask_line(b, "group_waits_for", i->waits_for);
     mask_line(b, "in_sync", i->in_sync);
     qn_info_count(b, "failovers", failovers);

@@ -73,6 +73,29 @@ void qn_debug_hold_learns(struct qn_conn *c, struct qn_cmd_call *call)
     qn_reply_ok(call->reply);
 }
 
+void qn_debug_overwrite_register(struct qn_conn *c, struct qn_cmd_call *call)
+{
+    int64_t epoch = 0;
+    int64_t hi = 0;
+    if (!allowed(c, call)) {
+        return;
+    }
+    if (!qn_number_parse(call->argv[2], &epoch) ||
+        !qn_number_parse(call->argv[3], &hi)) {
+        qn_reply_error(call->reply,
+                       "ERR value is not an integer or out of range");
+        return;
+    }
+    if (!qn_driver_overwrite_register(qn_replica_driver(c->fe->o.replica),
+                                      (uint64_t)epoch, (uint64_t)hi)) {
+        qn_reply_error(call->reply,
+                       "ERR the accept register is not in reach: name the "
+                       "leader of a memory acceptor");
+        return;
+    }
+    qn_reply_ok(call->reply);
+}
+
 /* All zeros, all ones, or garbage, different in each word. */
 static uint64_t wreck_page(uint64_t *at, size_t page, uint64_t x)
 {

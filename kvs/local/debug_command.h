@@ -9,6 +9,9 @@
  *   DEBUG DIGEST            position and digest of its store
  *   DEBUG SLEEP seconds     it is stalled
  *   DEBUG HOLD-LEARNS 0|1   it does not read what is decided
+ *   DEBUG OVERWRITE-REGISTER epoch hi
+ *                           the leader sets the accept register (memory
+ *                           acceptor): the group stops
  *   DEBUG WRECK seed        it overwrites all shared memory that it can reach,
  *                           with zeros (0), ones (-1) or garbage of the seed,
  *                           and dies
@@ -20,6 +23,7 @@
 void qn_debug_digest(struct qn_conn *c, struct qn_cmd_call *call);
 void qn_debug_sleep(struct qn_conn *c, struct qn_cmd_call *call);
 void qn_debug_hold_learns(struct qn_conn *c, struct qn_cmd_call *call);
+void qn_debug_overwrite_register(struct qn_conn *c, struct qn_cmd_call *call);
 void qn_debug_wreck(struct qn_conn *c, struct qn_cmd_call *call);
 
 #endif

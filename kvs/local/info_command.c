@@ -292,6 +292,10 @@ static void whole_fill(struct qn_server *s, struct qn_info *i)
                : d.waiting != 0 ? "waiting"
                : d.served       ? "serving"
                                 : "changing";
+    i->group_reason = !d.halted                              ? "none"
+                      : d.log_incomplete                     ? "incomplete"
+                      : d.verdict.kind == QN_VERDICT_DAMAGED ? "overwritten"
+                                                             : "lost";
     i->waits_for = d.waiting;
     i->in_sync = d.halted ? 0 : d.in_sync & complete(s);
     i->supervised = !s->adoptee.alone;

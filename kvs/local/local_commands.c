@@ -325,6 +325,7 @@ static const struct {
     {"debug|sleep", qn_debug_sleep},
     {"debug|digest", qn_debug_digest},
     {"debug|hold-learns", qn_debug_hold_learns},
+    {"debug|overwrite-register", qn_debug_overwrite_register},
     {"debug|wreck", qn_debug_wreck},
 };
 

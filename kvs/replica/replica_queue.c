@@ -258,6 +258,9 @@ const char *qn_replica_unavailable_reason(const struct qn_replica *r)
                ? "CLUSTERDOWN the group has stopped: its leader and acceptor "
                  "were lost, and a part of their log with them; run quoin "
                  "recover"
+           : qn_driver_register_damaged(r->driver)
+               ? "CLUSTERDOWN the group has stopped: its leader has "
+                 "overwritten the accept register; see the server's log"
            : qn_driver_halted(r->driver)
                ? r->config.memory_acceptor
                      ? "CLUSTERDOWN the group has stopped: its leader was lost "

@@ -64,6 +64,17 @@ static void verdict_log(const struct qn_driver_status *d)
            (unsigned long long)v->lo, (unsigned long long)v->hi);
 }
 
+static void overwritten_log(const struct qn_driver_status *d)
+{
+    qn_log(QN_LOG_ERROR,
+           "the group has stopped: its leader, replica %u, has overwritten the "
+           "accept register in shared memory, so it is not known what is "
+           "decided above position %llu. No write is taken any more, and quoin "
+           "recover cannot help. Reads go on: copy what you need, end quoind, "
+           "and start it again",
+           d->leader, (unsigned long long)d->learned);
+}
+
 static void waits_log(const struct qn_server *s,
                       const struct qn_driver_status *d,
                       const struct qn_peer_facts *facts)
@@ -97,6 +108,8 @@ static struct qn_role_log_view view_of(const struct qn_server *s,
     return (struct qn_role_log_view){.self = s->boot->self,
                                      .memory = qn_server_by_memory(s),
                                      .stopped = stopped,
+                                     .overwritten =
+                                         d->verdict.kind == QN_VERDICT_DAMAGED,
                                      .some_complete = some_complete(s),
                                      .epoch = d->epoch,
                                      .leader = d->leader,
@@ -125,6 +138,9 @@ void qn_server_stop_turn(struct qn_server *s)
         break;
     case QN_HALT_LINE_WAITS:
         waits_log(s, &d, &facts);
+        break;
+    case QN_HALT_LINE_OVERWRITTEN:
+        overwritten_log(&d);
         break;
     case QN_HALT_LINE_NONE:
         break;

@@ -132,6 +132,11 @@ static const char *objection(const struct qn_recover_plan *p, const char *info)
                "a "
                "majority of its replicas";
     }
+    if (is(line(info, "group_reason"), "overwritten")) {
+        return "the leader has overwritten the accept register, so it is not "
+               "known what is decided: copy what you need, end quoind, and "
+               "start it again";
+    }
     if (is(line(info, "supervisor"), "down")) {
         return "the supervisor has ended: start quoind again with the same "
                "options, so that it adopts the replicas; then recover";

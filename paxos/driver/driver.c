@@ -472,6 +472,19 @@ qn_slot_t qn_driver_applied(const struct qn_driver *d)
     return d->positions.applied;
 }
 
+bool qn_driver_overwrite_register(struct qn_driver *d, uint64_t epoch,
+                                  uint64_t hi)
+{
+    struct qn_accept_register w;
+    if (!qn_driver_claims(d)) {
+        return false;
+    }
+    do {
+        w = qn_memory_acceptor_load(&d->shared);
+    } while (!qn_cas_pair(d->shared.accept_register, w.epoch, w.hi, epoch, hi));
+    return true;
+}
+
 void qn_driver_hold_learns(struct qn_driver *d, bool hold)
 {
     d->hold_learns = hold;

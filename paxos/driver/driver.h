@@ -80,6 +80,9 @@ struct qn_applied {
  *  short, the other's long one would leave holes among what is kept. */
 #define QN_KEEP_FROM 40960u
 
+/** How often each member looks at the accept register while its owner lives. */
+#define QN_DRIVER_REGISTER QN_S
+
 /** The replicated service. Called from inside qn_driver_turn only. */
 struct qn_service {
     /** These commands [n <= QN_PREFETCH_MAX] come next: a chance to fetch what
@@ -405,7 +408,8 @@ void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out);
  * Memory acceptor: the leader has ended, and no member has all slots that the
  * leader's ring does not keep any more (paxos/halt/verdict.h). Withdrawn if
  * a member has them after all. While a stalled member may have more, the group
- * has not halted: it waits for that member (qn_driver_waiting).
+ * has not halted: it waits for that member (qn_driver_waiting). Or the accept
+ * register was overwritten (qn_driver_register_damaged).
  *
  * Process acceptor: leader and acceptor were lost together. Never true of a
  * group that can go on; false for a while of a group that cannot (PROTOCOL.md
@@ -417,6 +421,13 @@ void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out);
  */
 bool qn_driver_halted(const struct qn_driver *d);
 bool qn_driver_log_incomplete(const struct qn_driver *d);
+
+/** Memory acceptor: the group has halted because the accept register has a
+ *  value that no leader can have stored (qn_onepaxos_damaged): a leader has
+ *  overwritten its memory. Found within QN_DRIVER_REGISTER, also if nothing is
+ *  proposed, and never withdrawn. Such a group cannot be recovered by force: it
+ *  is not known which slots are decided. */
+bool qn_driver_register_damaged(const struct qn_driver *d);
 
 /** Memory acceptor: mask of members that may have what the group lacks to go
  *  on, and have not said so for QN_DRIVER_LACKS; 0: the group lacks nothing, or
@@ -698,6 +709,11 @@ bool qn_driver_held(const struct qn_driver *d);
 /** Is the page of the accept register writable to this process? What it then
  *  writes at random may stop the group (DEBUG). */
 bool qn_driver_claims(const struct qn_driver *d);
+
+/** What a leader does that misbehaves (DEBUG): the accept register gets that
+ *  value. @return false: its page is not writable to this process. */
+bool qn_driver_overwrite_register(struct qn_driver *d, uint64_t epoch,
+                                  uint64_t hi);
 
 /** Test switch: hold back LEARNs that arrive here (DEBUG). */
 void qn_driver_hold_learns(struct qn_driver *d, bool hold);

@@ -7,7 +7,7 @@
  * acceptor nothing is read while the epoch's leader serves; with the memory
  * acceptor nothing while the owner of the accept register is known to live (a
  * look at the register takes its line from the leader, which writes it once per
- * slot).
+ * slot), but for a look each second: that leader may have overwritten it.
  *
  * Memory acceptor: what a peer hears is loaded before what that peer has
  * learned, for a peer that says that it has heard of an end has learned before
@@ -216,7 +216,8 @@ static bool leader_lives(const struct qn_driver *d)
  * end, which makes this node look again. */
 static bool owner_is_known_to_live(const struct qn_driver *d)
 {
-    return d->serves == d->roles.cfg.index + 1 && leader_lives(d);
+    return d->serves == d->roles.cfg.index + 1 && leader_lives(d) &&
+           d->now < d->register_at;
 }
 
 static struct qn_verdict verdict_find(struct qn_driver *d)
@@ -225,7 +226,11 @@ static struct qn_verdict verdict_find(struct qn_driver *d)
         return (struct qn_verdict){0};
     }
     struct qn_accept_register w = qn_memory_acceptor_load(&d->shared);
+    if (qn_onepaxos_damaged(d->machine, w)) {
+        return (struct qn_verdict){.kind = QN_VERDICT_DAMAGED};
+    }
     d->serves = w.epoch == d->roles.cfg.index ? w.epoch + 1 : 0;
+    d->register_at = d->now + QN_DRIVER_REGISTER;
     struct qn_verdict_in in = {.hi = w.hi, .nodes = d->o.nodes};
     qn_node_t owner;
     uint64_t inc;
@@ -273,13 +278,18 @@ void qn_driver_halt_look(struct qn_driver *d)
 
 bool qn_driver_halted(const struct qn_driver *d)
 {
-    return d->memory ? d->halt.verdict.kind == QN_VERDICT_STOPPED
+    return d->memory ? qn_halt_verdict_halts(&d->halt.verdict)
                      : reason_of(d) != QN_HALT_REASON_NONE;
 }
 
 bool qn_driver_log_incomplete(const struct qn_driver *d)
 {
     return reason_of(d) == QN_HALT_REASON_GAP;
+}
+
+bool qn_driver_register_damaged(const struct qn_driver *d)
+{
+    return d->halt.verdict.kind == QN_VERDICT_DAMAGED;
 }
 
 void qn_driver_halt_note(struct qn_driver *d, qn_node_t peer)
@@ -313,7 +323,9 @@ static bool is_whole(const struct qn_driver *d)
 int qn_driver_recoverable(const struct qn_driver *d)
 {
     bool can = d->memory ? is_whole(d) : qn_onepaxos_needs_force(d->machine);
-    return qn_driver_halted(d) && can ? QN_OK : QN_EBUSY;
+    return qn_driver_halted(d) && !qn_driver_register_damaged(d) && can
+               ? QN_OK
+               : QN_EBUSY;
 }
 
 /* The read index begins anew. */

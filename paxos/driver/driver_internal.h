@@ -188,6 +188,8 @@ struct qn_driver {
     qn_time_t machine_deadline;   /* ns; or QN_TIME_NEVER */
     uint64_t serves; /* memory acceptor: epoch + 1 in which the accept register
                         was seen since an incarnation ended or began; 0 */
+    qn_time_t register_at; /* ns; then the register is looked at, although its
+                              owner lives */
     bool need_snapshot, non_voting, hold_learns;
     uint64_t suspected; /* mask, as the program says */
 

@@ -232,6 +232,8 @@ struct qn_group_status {
     bool halted;        /* what was decided is lost with members that have
                            ended. With `process_acceptor`: leader and acceptor
                            have ended together; all leave, and begin anew */
+    bool overwritten;   /* halted, because a leader has overwritten the memory
+                           by which it decides; likewise */
     uint64_t applied;   /* slots <= it are applied here, */
     uint64_t decided;   /* ... and decided, as far as known here */
     uint64_t commands;  /* applied by this incarnation */

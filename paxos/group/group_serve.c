@@ -565,6 +565,7 @@ static void status_of_member(const struct qn_group *g,
     out->failovers = d.failovers;
     out->deaths = survived(d.voters, d.voting, d.in_sync);
     out->halted = qn_driver_halted(g->driver);
+    out->overwritten = qn_driver_register_damaged(g->driver);
     out->applied = d.applied;
     out->decided = d.decided_hi;
     out->commands = g->commands;

@@ -141,12 +141,21 @@ bool qn_halt_is_late(const struct qn_halt *h, qn_node_t member, uint64_t said,
     return said == epoch + 1 || h->late[member] == epoch + 1;
 }
 
+bool qn_halt_verdict_halts(const struct qn_verdict *v)
+{
+    return v->kind == QN_VERDICT_STOPPED || v->kind == QN_VERDICT_DAMAGED;
+}
+
 bool qn_halt_take(struct qn_halt *h, const struct qn_verdict *v, qn_time_t now)
 {
-    bool halted = h->verdict.kind == QN_VERDICT_STOPPED;
+    bool halted = qn_halt_verdict_halts(&h->verdict);
+    if (h->verdict.kind == QN_VERDICT_DAMAGED) {
+        return false;
+    }
     QN_ASSERT((v->kind == QN_VERDICT_WAITING) == (v->awaited != 0));
     QN_ASSERT(h->nodes == QN_NODES_MAX || v->awaited >> h->nodes == 0);
-    QN_ASSERT(v->kind == QN_VERDICT_NONE || v->kept + 1 < v->lo);
+    QN_ASSERT(v->kind == QN_VERDICT_NONE || v->kind == QN_VERDICT_DAMAGED ||
+              v->kept + 1 < v->lo);
     h->verdict = *v;
     if (v->kind != QN_VERDICT_WAITING) {
         h->lacks_since = 0;
@@ -154,7 +163,7 @@ bool qn_halt_take(struct qn_halt *h, const struct qn_verdict *v, qn_time_t now)
         h->lacks_since = now;
     }
     QN_ASSERT(now >= h->lacks_since);
-    return !halted && v->kind == QN_VERDICT_STOPPED;
+    return !halted && qn_halt_verdict_halts(v);
 }
 
 uint64_t qn_halt_waits_for(const struct qn_halt *h, qn_time_t now)

@@ -126,7 +126,12 @@ bool qn_halt_born_late(const struct qn_halt *h, qn_node_t owner, uint64_t inc);
 bool qn_halt_is_late(const struct qn_halt *h, qn_node_t member, uint64_t said,
                      uint64_t epoch);
 
-/** The verdict of this turn. @return true: the group has halted just now. */
+/** With that verdict nothing is decided any more. */
+bool qn_halt_verdict_halts(const struct qn_verdict *v);
+
+/** The verdict of this turn. DAMAGED stays, whatever comes later: it is not
+ *  known what was decided since. @return true: the group has halted just now.
+ */
 bool qn_halt_take(struct qn_halt *h, const struct qn_verdict *v, qn_time_t now);
 
 /** Mask of members that may have what is lacking, and have not said so for

@@ -52,7 +52,10 @@ struct qn_verdict_in {
 enum qn_verdict_kind {
     QN_VERDICT_NONE,    /* the group goes on, or a member takes over */
     QN_VERDICT_WAITING, /* for `awaited`: without them it cannot */
-    QN_VERDICT_STOPPED  /* it cannot */
+    QN_VERDICT_STOPPED, /* it cannot */
+    QN_VERDICT_DAMAGED  /* nor can it: the register was overwritten. Found by
+                           the machine (qn_onepaxos_damaged), not here; the
+                           other members of the verdict are 0 */
 };
 
 struct qn_verdict {

@@ -34,6 +34,14 @@
 #define COPIES 16u   /* slots of one step */
 #define SHORT  1024u /* slots that are copied for a new incarnation */
 
+/** No leader has stored this: the memory was overwritten. What this node has
+ *  learned was decided before, and hi never falls. */
+static bool is_damaged(const struct qn_onepaxos *p, struct qn_accept_register w)
+{
+    return w.epoch >= QN_EPOCH_NONE || w.hi < p->learned_hi ||
+           w.hi > QN_SLOT_MAX;
+}
+
 /** The ring with the slots that are decided as of `w`; NULL: its owner is not
  *  known here, or its memory is not mapped. */
 static const struct qn_ring *ring_of(const struct qn_onepaxos *p,
@@ -388,6 +396,11 @@ static void take_over(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_reconfiguration *c = &p->change;
     struct qn_accept_register w = qn_memory_acceptor_load(p->memory);
+    if (is_damaged(p, w)) {
+        /* Slots that are decided must not be decided again. */
+        c->prepare_at = t->now + p->params.t_acc;
+        return;
+    }
     if (w.epoch >= p->leader.ep + QN_MUTANT(EQUAL_EPOCH)) {
         qn_propose_step_down(p); /* another one has it, or a later epoch */
         return;
@@ -450,6 +463,15 @@ int qn_memory_leader_force(struct qn_onepaxos *p, struct qn_step *t)
 
 /* ---------------------------------------------------------------- turn -- */
 
+/** The register has a value that no leader has stored: nothing can be decided
+ *  any more. */
+bool qn_memory_leader_damaged(const struct qn_onepaxos *p,
+                              struct qn_accept_register w)
+{
+    QN_ASSERT(p->memory != NULL);
+    return is_damaged(p, w);
+}
+
 /** The owner of the register lives, and the entry that made it so is unknown
  *  here: it is asked for. */
 bool qn_memory_leader_unknown(const struct qn_onepaxos *p)
@@ -476,6 +498,9 @@ int qn_memory_leader_catch_up(struct qn_onepaxos *p, struct qn_step *t)
     size_t budget = qn_memory_leader_step_bytes(p);
     int64_t rc = 0;
     uint32_t n = 0;
+    if (is_damaged(p, w)) {
+        return QN_EAGAIN;
+    }
     qn_learner_decided(p, w.hi, t->now);
     /* Without the entry this node may still lead, in an older epoch. */
     if (r == NULL || w.epoch >= qn_utility_len(&p->ul)) {

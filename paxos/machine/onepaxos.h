@@ -412,6 +412,13 @@ bool qn_onepaxos_lacks(const struct qn_onepaxos *p);
  *  the acceptor. RECOVER needs this, and the end of all other incarnations. */
 bool qn_onepaxos_needs_force(const struct qn_onepaxos *p);
 
+/** Memory acceptor: `w`, which was loaded just now, is no value that a leader
+ *  can have stored: its hi is below what this node has learned, or epoch or hi
+ *  is out of range. The memory was overwritten, and nothing can be decided any
+ *  more. */
+bool qn_onepaxos_damaged(const struct qn_onepaxos *p,
+                         struct qn_accept_register w);
+
 /** Bytes that a queue keeps: now, the most ever, and its bound, which one item
  * may pass. */
 struct qn_bytes_kept {

@@ -337,6 +337,8 @@ void qn_memory_leader_end(struct qn_onepaxos *p);
 bool qn_memory_leader_accept(struct qn_onepaxos *p, struct qn_step *t,
                              qn_slot_t slot, struct qn_refbuf *batch);
 void qn_memory_leader_begin(struct qn_onepaxos *p, struct qn_step *t);
+bool qn_memory_leader_damaged(const struct qn_onepaxos *p,
+                              struct qn_accept_register w);
 bool qn_memory_leader_unknown(const struct qn_onepaxos *p);
 int qn_memory_leader_catch_up(struct qn_onepaxos *p, struct qn_step *t);
 int qn_memory_leader_force(struct qn_onepaxos *p, struct qn_step *t);

@@ -347,6 +347,12 @@ bool qn_onepaxos_lost(const struct qn_onepaxos *p)
     return qn_leader_change_lost(p);
 }
 
+bool qn_onepaxos_damaged(const struct qn_onepaxos *p,
+                         struct qn_accept_register w)
+{
+    return qn_memory_leader_damaged(p, w);
+}
+
 uint64_t qn_onepaxos_unapplied(const struct qn_onepaxos *p)
 {
     QN_ASSERT(p->origin.applied <= p->origin.seq);

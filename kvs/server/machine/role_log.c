@@ -54,6 +54,27 @@ static bool speaks_for_memory(const struct qn_role_log_view *v,
     return able != 0 && v->self == first_of(able);
 }
 
+/* The leader has overwritten it, so it may log nothing any more. */
+static bool speaks_of_register(const struct qn_role_log_view *v,
+                               const struct qn_peer_facts *facts)
+{
+    uint64_t able = first_running(v->alive & ~bit(v->leader), facts);
+    return v->self == (able != 0 ? first_of(able) : v->leader);
+}
+
+static enum qn_halt_line overwritten(struct qn_role_log *l,
+                                     const struct qn_role_log_view *v,
+                                     const struct qn_peer_facts *facts)
+{
+    QN_ASSERT(v->stopped);
+    QN_ASSERT(v->memory);
+    if (l->said_overwritten || !speaks_of_register(v, facts)) {
+        return QN_HALT_LINE_NONE;
+    }
+    l->said_overwritten = true;
+    return QN_HALT_LINE_OVERWRITTEN;
+}
+
 enum qn_halt_line qn_role_log_halt(struct qn_role_log *l,
                                    const struct qn_role_log_view *v,
                                    const struct qn_peer_facts *facts)
@@ -61,6 +82,9 @@ enum qn_halt_line qn_role_log_halt(struct qn_role_log *l,
     QN_ASSERT(v->stopped || v->awaited != 0);
     uint64_t *logged = v->stopped ? &l->halted_epoch : &l->waits_epoch;
     QN_ASSERT(*logged <= v->epoch + 1);
+    if (v->overwritten) {
+        return overwritten(l, v, facts);
+    }
     if (*logged == v->epoch + 1 || !v->some_complete) {
         return QN_HALT_LINE_NONE;
     }

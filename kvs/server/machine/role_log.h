@@ -9,6 +9,7 @@
  *     halted   the group has stopped (PROTOCOL.md 6.5, 5.7)
  *     waits    the group waits for a replica that does not make turns
  *
+ * That the accept register was overwritten is logged once, whatever the epoch.
  * Of a group in which all replicas load, nothing is logged: the supervisor says
  * that all is lost.
  *
@@ -27,6 +28,7 @@ struct qn_role_log {
     uint64_t epoch;        /* of the last turn that had something new to say */
     uint64_t halted_epoch; /* of the last line about a halt, + 1; 0: none */
     uint64_t waits_epoch;  /* likewise, about a group that waits */
+    bool said_overwritten; /* that the accept register was */
 };
 
 /* ---- a new leader -------------------------------------------------------- */
@@ -63,15 +65,18 @@ enum qn_halt_line {
     QN_HALT_LINE_VERDICT, /* memory acceptor: the leader's memory is of no use
                            */
     QN_HALT_LINE_WAITS,
+    QN_HALT_LINE_OVERWRITTEN, /* memory acceptor: the accept register was */
 };
 
 struct qn_role_log_view {
     qn_node_t self;
     bool memory;        /* the memory acceptor decides */
     bool stopped;       /* the group has; else it waits */
+    bool overwritten;   /* stopped: the accept register was overwritten */
     bool some_complete; /* a present replica has a store */
     uint64_t epoch;
-    qn_node_t leader;  /* process acceptor: the would-be leader logs */
+    qn_node_t leader;  /* process acceptor: the would-be leader logs;
+                          overwritten: another replica, if one runs */
     uint64_t alive;    /* mask */
     uint64_t awaited;  /* mask: the group waits for these */
     qn_node_t longest; /* memory acceptor, stopped: has the longest log */

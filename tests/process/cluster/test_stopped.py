@@ -168,6 +168,49 @@ def test_a_stopped_replica_is_waited_for():
         serves(q)
 
 
+OVERWRITTEN = "CLUSTERDOWN the group has stopped: its leader has overwritten " \
+              "the accept register; see the server's log"
+
+
+def overwritten(q, replica):
+    """What a client, INFO and the tool say of a group whose leader has
+    overwritten the accept register."""
+    i = info(q, replica)
+    check("INFO", (i["group"], i["group_reason"], i["leader"], i["in_sync"]),
+          ("stopped", "overwritten", "none", ""))
+    c = q.client(replica)
+    got = c.call("SET", "key", "2")
+    assert isinstance(got, Error) and str(got) == OVERWRITTEN, got
+    check("reads go on", c.call("GET", "key1"), b"1")
+    c.close()
+    status, _, wrong = recover(q, replica)
+    check("not recovered", status, 1)
+    assert "overwritten" in wrong, wrong
+
+
+def test_an_overwritten_accept_register_is_reported():
+    """Also when nothing is written. (0, 0) is below what was applied."""
+    with server() as q:
+        fill(q)
+        check("reason", info(q, 0)["group_reason"], "none")
+        leader = int(info(q, 0)["leader"])
+        other = q.client((leader + 1) % 3)
+        got = other.call("DEBUG", "OVERWRITE-REGISTER", 0, 0)
+        assert isinstance(got, Error) and "leader" in str(got), got
+        other.close()
+        c = q.client(leader)
+        check("overwrite", c.call("DEBUG", "OVERWRITE-REGISTER", 0, 0), b"OK")
+        c.close()
+        for i in range(3):
+            group_is(q, i, "stopped")
+            overwritten(q, i)
+        wait_until("one line", lambda: "accept register" in log_of(q))
+        line, = q.logged("accept register")
+        assert " error: " in line and "its leader, replica %d," % leader \
+            in line, line
+    check("status", q.status, 1)
+
+
 def test_a_server_that_ends_with_a_stopped_group_reports_it():
     with server() as q:
         fill(q)

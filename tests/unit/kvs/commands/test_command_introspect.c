@@ -64,11 +64,11 @@ COMMAND(counts_agree)
     expect_line("COMMAND", "*47\r\n");
     expect_line("COMMAND INFO", "*47\r\n");
     expect_line("COMMAND DOCS", "*94\r\n");
-    expect_line("COMMAND LIST", "*76\r\n");
+    expect_line("COMMAND LIST", "*77\r\n");
     w.proto = 3;
     expect_line("COMMAND", "*47\r\n");
     expect_line("COMMAND DOCS", "%47\r\n");
-    expect_line("COMMAND LIST", "*76\r\n");
+    expect_line("COMMAND LIST", "*77\r\n");
 }
 
 COMMAND(list_filters)
@@ -88,10 +88,11 @@ COMMAND(list_filters)
 STORE_TEST(command_docs, list_filters_by_category)
 {
     EXPECT(&w, "COMMAND LIST FILTERBY aclcat ADMIN",
-           "*15\r\n$10\r\nconfig|get\r\n$16\r\nconfig|resetstat\r\n"
+           "*16\r\n$10\r\nconfig|get\r\n$16\r\nconfig|resetstat\r\n"
            "$10\r\nconfig|set\r\n$5\r\ndebug\r\n"
            "$11\r\ndebug|sleep\r\n$12\r\ndebug|digest\r\n"
-           "$17\r\ndebug|hold-learns\r\n$11\r\ndebug|wreck\r\n"
+           "$17\r\ndebug|hold-learns\r\n"
+           "$24\r\ndebug|overwrite-register\r\n$11\r\ndebug|wreck\r\n"
            "$5\r\nquoin\r\n$12\r\nquoin|events\r\n"
            "$13\r\nquoin|recover\r\n$12\r\nquoin|member\r\n"
            "$11\r\nclient|kill\r\n$11\r\nclient|list\r\n"
@@ -140,7 +141,7 @@ COMMAND(containers_demand_and_name_their_subcommands)
                 "parameters that match patterns.\r\n+RESETSTAT\r\n");
     expect_line("CLIENT HELP", "*23\r\n+CLIENT <subc");
     expect_line("COMMAND HELP", "*11\r\n+COMMAND <subc");
-    expect_line("DEBUG HELP", "*11\r\n+DEBUG <subc");
+    expect_line("DEBUG HELP", "*13\r\n+DEBUG <subc");
     expect_line("QUOIN HELP", "*9\r\n+QUOIN <subc");
 }
 

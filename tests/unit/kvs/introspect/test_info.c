@@ -134,6 +134,7 @@ static void setup(void)
                          .shared_state = true,
                          .acceptor_kind = "memory",
                          .group = "serving",
+                         .group_reason = "none",
                          .last_failover = "replica 1 had ended",
                          .tree = &tree,
                          .topology = "auto",
@@ -327,7 +328,7 @@ CASE(quoin_shows_each_replica)
     expect("quoin",
            "# Quoin\r\nconsistency:linearizable\r\nepoch:4\r\nleader:2\r\n"
            "acceptor:0\r\nacceptor_kind:memory\r\nshared_state:yes\r\n"
-           "group:serving\r\n"
+           "group:serving\r\ngroup_reason:none\r\n"
            "group_waits_for:1\r\nin_sync:0,2\r\n"
            "failovers:3\r\nlast_failover:replica 1 had ended\r\n"
            "suspicion_timeout_usec:0\r\nflow_control_delay_usec:0\r\nflow_"

@@ -87,6 +87,7 @@ Test(recover, refuses_a_group_that_needs_no_recovery)
     refuses(GROUP("memory", "changing", "up") ONE, "has not stopped");
     refuses(GROUP("memory", "waiting", "up") ONE, "stalled replica");
     refuses(GROUP("process", "stopped", "down") ONE, "start quoind again");
+    refuses(STOPPED "group_reason:overwritten\r\n" ONE, "overwritten");
     refuses(STOPPED
             "replica0:state=loading,commit=1,applied=1,learned=1,clients=0\r\n",
             "no replica is complete");

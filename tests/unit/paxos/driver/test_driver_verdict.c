@@ -291,3 +291,124 @@ Test(driver_verdict, without_an_owner_a_survivor_waits_for_the_entry)
     all_go_on(w, 2);
     world_end(w);
 }
+
+/* ---- the accept register is overwritten ---------------------------------- */
+
+/* As a leader does that misbehaves. */
+static void overwrite(struct world *w, uint64_t epoch, qn_slot_t hi)
+{
+    uint64_t e;
+    uint64_t h;
+    qn_load_pair(&w->word, &e, &h);
+    cr_assert(qn_cas_pair(&w->word, e, h, epoch, hi));
+}
+
+/* Values of {epoch, hi} that no leader can have stored. */
+static void overwrite_by(struct world *w, uint32_t how)
+{
+    uint64_t e;
+    uint64_t h;
+    qn_load_pair(&w->word, &e, &h);
+    const uint64_t values[][2] = {{0, 0},          {UINT64_MAX, UINT64_MAX},
+                                  {e, h - 1},      {e + 1, 0},
+                                  {e, UINT64_MAX}, {UINT32_MAX, h}};
+    overwrite(w, values[how][0], values[how][1]);
+}
+enum { OVERWRITES = 6 };
+
+static void expect_damaged(struct world *w, qn_node_t i)
+{
+    wait_for(w, i, QN_VERDICT_DAMAGED);
+    struct qn_driver_status st = world_status(w, i);
+    cr_expect(st.halted);
+    cr_expect(qn_driver_register_damaged(w->member[i].driver));
+    cr_expect_eq(qn_driver_recoverable(w->member[i].driver), QN_EBUSY);
+    cr_expect_eq(qn_driver_recover(w->member[i].driver, w->now), QN_EBUSY);
+}
+
+/* All say so within a second, also if nothing is proposed; and what is proposed
+ * after it is decided nowhere. */
+Test(driver_verdict, an_overwritten_register_is_said_by_all)
+{
+    for (uint32_t how = 0; how < OVERWRITES; how++) {
+        struct world *w = world_begin(3, true);
+        world_go_on(w);
+        const qn_slot_t had = world_status(w, 0).applied;
+        const qn_time_t then = w->now;
+        overwrite_by(w, how);
+        for (qn_node_t i = 0; i < 3; i++) {
+            expect_damaged(w, i);
+            world_submit_number(w, i, i);
+        }
+        cr_expect_leq(w->now, then + QN_DRIVER_REGISTER + 10 * QN_MS, "%u",
+                      how);
+        world_rounds(w, 5000);
+        for (qn_node_t i = 0; i < 3; i++) {
+            cr_expect_eq(world_status(w, i).applied, had, "%u", how);
+            expect_damaged(w, i);
+        }
+        world_end(w);
+    }
+}
+
+Test(driver_verdict, an_overwritten_register_is_said_without_its_leader)
+{
+    for (uint32_t how = 0; how < OVERWRITES; how++) {
+        struct world *w = world_begin(3, true);
+        world_go_on(w);
+        const qn_slot_t had = world_status(w, 1).applied;
+        overwrite_by(w, how);
+        w->wild = true; /* what a reader loads is bounded by the register */
+        world_lose(w, 0);
+        for (qn_node_t i = 1; i < 3; i++) {
+            expect_damaged(w, i);
+            world_submit_number(w, i, i);
+        }
+        world_restart(w, 0);
+        world_rounds(w, 5000);
+        for (qn_node_t i = 1; i < 3; i++) {
+            cr_expect_eq(world_status(w, i).applied, had, "%u", how);
+            expect_damaged(w, i);
+        }
+        world_end(w);
+    }
+}
+
+/* Node 4 lacks slots, so a leader that takes over copies them. It does not
+ * continue behind hi, where it would decide again what is decided. */
+Test(driver_verdict, no_leader_takes_an_overwritten_register_over)
+{
+    struct world *w = world_begin(5, true);
+    world_go_on(w);
+    w->member[4].stopped = true;
+    world_go_on(w);
+    uint64_t e;
+    uint64_t h;
+    qn_load_pair(&w->word, &e, &h);
+    overwrite(w, e, h - 1);
+    w->wild = true;
+    world_lose(w, 0);
+    world_rounds(w, 5000);
+    for (qn_node_t i = 1; i < 4; i++) {
+        expect_damaged(w, i);
+    }
+    cr_expect_eq(qn_load(&w->word.first, QN_RELAXED), e);
+    cr_expect_eq(qn_load(&w->word.second, QN_RELAXED), h - 1);
+    world_end(w);
+}
+
+/* A leader that does not know that it was decided may move it on. */
+Test(driver_verdict, an_overwritten_register_stays_said)
+{
+    struct world *w = world_begin(3, true);
+    world_go_on(w);
+    uint64_t e;
+    uint64_t h;
+    qn_load_pair(&w->word, &e, &h);
+    overwrite(w, e, h - 1);
+    expect_damaged(w, 1);
+    overwrite(w, e, h + 1);
+    world_rounds(w, 5000);
+    expect_damaged(w, 1);
+    world_end(w);
+}

@@ -207,6 +207,16 @@ CASE(a_group_halts_once_per_verdict)
     cr_assert(qn_halt_take(&h, &stopped, START), "it was withdrawn before");
 }
 
+CASE(an_overwritten_register_halts_for_good)
+{
+    const struct qn_verdict damaged = {.kind = QN_VERDICT_DAMAGED};
+    cr_assert(qn_halt_take(&h, &damaged, START));
+    cr_assert_not(qn_halt_take(&h, &damaged, START));
+    cr_assert_not(qn_halt_take(&h, &none, START));
+    cr_assert_not(qn_halt_take(&h, &stopped, START));
+    cr_assert_eq(h.verdict.kind, QN_VERDICT_DAMAGED);
+}
+
 CASE(members_are_waited_for_after_a_second)
 {
     qn_halt_take(&h, &waiting, START);

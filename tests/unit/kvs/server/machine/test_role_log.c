@@ -120,6 +120,34 @@ CASE(memory_acceptor_the_replica_with_the_longest_log_says_the_verdict)
     cr_assert_eq(halt(), QN_HALT_LINE_NONE);
 }
 
+static void overwritten_by(qn_node_t leader)
+{
+    v.memory = true;
+    v.overwritten = true;
+    v.leader = leader;
+    v.longest = 0;
+}
+
+CASE(an_overwritten_register_is_logged_once_by_the_first_that_runs)
+{
+    overwritten_by(0);
+    v.alive = BIT(0) | BIT(2) | BIT(SELF);
+    cr_assert_eq(halt(), QN_HALT_LINE_OVERWRITTEN);
+    v.epoch++;
+    cr_assert_eq(halt(), QN_HALT_LINE_NONE, "whatever the epoch");
+}
+
+CASE(an_overwritten_register_is_logged_by_another_replica_than_the_leader)
+{
+    overwritten_by(SELF);
+    v.alive = BIT(SELF) | BIT(3) | BIT(4);
+    cr_assert_eq(halt(), QN_HALT_LINE_NONE);
+    stopped = BIT(3);
+    cr_assert_eq(halt(), QN_HALT_LINE_NONE, "replica 4 runs");
+    stopped |= BIT(4);
+    cr_assert_eq(halt(), QN_HALT_LINE_OVERWRITTEN, "there is no other");
+}
+
 /* ---- a group that waits -------------------------------------------------- */
 
 static void waits_for(uint64_t mask)
