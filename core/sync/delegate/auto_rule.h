@@ -54,8 +54,10 @@ enum qn_auto_part {
 #define QN_AUTO_LOOK_WINDOWS 4u
 #define QN_AUTO_LOOK_MOST    (QN_AUTO_EPOCH / 4)
 
-/* Loads are told apart by what they cost at home: two in each octave. */
-#define QN_AUTO_COSTS 8u
+/* Loads are told apart by what they cost at home: two in each octave. Those
+ * 2^16 apart have the same trials; with 2^4 a load that had become 16 times
+ * cheaper was not tried for 2 M operations. */
+#define QN_AUTO_COSTS 32u
 
 /** What one client has seen as executor, or all of them. */
 struct qn_auto_window {

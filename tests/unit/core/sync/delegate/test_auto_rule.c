@@ -220,6 +220,19 @@ Test(auto_rule, a_load_of_another_cost_is_tried_at_once)
 
 /* Where batches are more than four times as long it is another load, at
  * whatever cost, and that takes no epoch of 1024 operations to see. */
+/* What was put off at a high cost is long for a low one. */
+Test(auto_rule, a_far_cheaper_load_is_tried_at_once)
+{
+    for (uint64_t k = 2; k <= 1024; k *= 2) {
+        const struct load before = {2, {100 * k, 150 * k, 0}, 20, 1},
+                          after = {2, {100, 60, 0}, 20, 1};
+        struct run r = {.time = 1};
+        operate(&r, &before, 1000000);
+        operate(&r, &after, 10000);
+        cr_expect_eq(r.now, QN_AUTO_CC_SYNCH, "a cost of 1/%lu", k);
+    }
+}
+
 Test(auto_rule, much_longer_batches_are_another_load)
 {
     const struct load few = {3, {500, 200, 300}, 10, 5};
