@@ -78,7 +78,7 @@ static const struct qn_option table[] = {
               "further (20)"),
     QN_OPTION("late", "PART", qn_option_part, AT(late),
               "the last member of a team sleeps in front of barriers, PART of "
-              "the time (0)"),
+              "the time, at most 0.9 (0)"),
     QN_OPTION("machine", "FILE", qn_option_string, AT(machine),
               "say which form is the selection by the prices of this machine"),
     QN_OPTION("plot", "FILE", qn_option_string, AT(plot),

@@ -58,7 +58,7 @@ static const struct qn_option table[] = {
     QN_OPTION_COUNT("members", "N", AT(members), "of the group (3)", 2,
                     QN_NODES_MAX),
     QN_OPTION("proposer", "WHICH", qn_option_string, AT(proposer),
-              "leader or follower (both)"),
+              "leader or follower; default: both"),
     QN_OPTION("threads", NULL, qn_option_flag, AT(threads_only),
               "threads only"),
     QN_OPTION("processes", NULL, qn_option_flag, AT(processes_only),

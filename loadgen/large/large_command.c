@@ -78,7 +78,7 @@ static const struct qn_option table[] = {
               "are run"),
     QN_OPTION("late", "PART", qn_option_part, AT(late),
               "the last member of a group sleeps between operations, PART of "
-              "the time (0)"),
+              "the time, at most 0.9 (0)"),
     QN_OPTION("plot", "FILE.svg", qn_option_string, AT(plot),
               "draw the speed of each variant over the size"),
     QN_OPTION("quick", NULL, qn_option_flag, AT(quick),

@@ -697,8 +697,8 @@ void qn_driver_apply_gave_up(struct qn_driver *d, int err);
  *  even if its donor ends; 0: none is on its way (any more). */
 void qn_driver_coming(struct qn_driver *d, qn_slot_t position);
 
-/** Does this node lead or accept, as far as it knows? Then no command is decided
- *  while it does nothing. */
+/** Does this node lead or accept, as far as it knows? Then nothing is decided
+ *  while it makes no turn. */
 bool qn_driver_has_role(const struct qn_driver *d);
 
 /** Do writes wait at the leader for a member that may not be given up? */
