@@ -107,43 +107,49 @@ static qn_time_t measure(struct shared *r, qn_time_t duration)
 struct threads {
     pthread_t worker[QN_SYNC_ROUND_THREADS_MAX], server;
     struct place place[QN_SYNC_ROUND_THREADS_MAX];
+    uint32_t made; /* workers */
     bool served;
 };
+
+static void workers_join(const struct threads *t)
+{
+    for (uint32_t i = 0; i < t->made; i++) {
+        (void)pthread_join(t->worker[i], NULL);
+    }
+}
 
 /* The server last: so none has to be stopped for want of a worker.
  * @return false: none runs. */
 static bool threads_make(struct threads *t, struct shared *r)
 {
     const uint32_t threads = r->all.o->threads;
-    uint32_t n = 0;
     (void)pthread_mutex_lock(&r->making);
-    for (; n < threads; n++) {
-        t->place[n] = (struct place){r, n};
-        if (pthread_create(&t->worker[n], NULL, work, &t->place[n]) != 0) {
+    for (; t->made < threads; t->made++) {
+        struct place *p = &t->place[t->made];
+        *p = (struct place){r, t->made};
+        if (pthread_create(&t->worker[t->made], NULL, work, p) != 0) {
             break;
         }
     }
     t->served = qn_subject_served(r->all.s);
-    r->made = n == threads &&
+    r->made = t->made == threads &&
               (!t->served || pthread_create(&t->server, NULL, serve, r) == 0);
     const bool made = r->made;
     (void)pthread_mutex_unlock(&r->making);
-    for (uint32_t i = 0; !made && i < n; i++) {
-        (void)pthread_join(t->worker[i], NULL);
+    if (!made) {
+        workers_join(t);
     }
     return made;
 }
 
 static int run_workers(struct shared *r, struct qn_sync_round *out)
 {
-    struct threads t;
+    struct threads t = {.made = 0};
     if (!threads_make(&t, r)) {
         return QN_EAGAIN;
     }
     const qn_time_t elapsed = measure(r, r->all.o->duration);
-    for (uint32_t i = 0; i < r->all.o->threads; i++) {
-        (void)pthread_join(t.worker[i], NULL);
-    }
+    workers_join(&t);
     const int rc = qn_sync_workers_check(&r->all, &r->all.worker[0], out);
     out->elapsed_ns = elapsed;
     out->stalled = NAN; /* what a thread waits for cannot be seen */
