@@ -24,11 +24,11 @@
  * percent at first, and ever less.
  *
  * When the cost of two epochs in a row differs by a third, or their batches are
- * four times as long, or a fourth, the load has changed. Loads are told apart by
- * what an operation costs at home; all of one class of cost share their trials.
- * So a load that comes back, as where other processes take a core again and
- * again, does not begin anew.
- * Such batches end an epoch early, and make trials due.
+ * four times as long, or a fourth, the load has changed. Loads are told apart
+ * by what an operation costs at home; all of one class of cost share their
+ * trials. So a load that comes back, as where other processes take a core again
+ * and again, does not begin anew. Such batches end an epoch early, and make
+ * trials due.
  *
  * Pure: no shared memory, no clock.
  */
