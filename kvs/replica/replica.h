@@ -208,7 +208,8 @@ bool qn_replica_unavailable(const struct qn_replica *r);
  *  up (`min-replicas-to-write`): no write should be submitted. */
 bool qn_replica_writes_blocked(const struct qn_replica *r);
 
-/** The error text that says why no write is accepted now, without its dash. */
+/** The error text that says why no write is accepted now, without its dash
+ *  (kvs/replica/unavailable.h). */
 const char *qn_replica_unavailable_reason(const struct qn_replica *r);
 
 /** Write submissions not yet complete. */

@@ -38,6 +38,7 @@
 
 #include "core/base/assert.h"
 #include "kvs/replica/replica_internal.h"
+#include "kvs/replica/unavailable.h"
 #include "kvs/resp/reply.h"
 
 enum {
@@ -247,30 +248,16 @@ bool qn_replica_writes_blocked(const struct qn_replica *r)
 
 const char *qn_replica_unavailable_reason(const struct qn_replica *r)
 {
-    return qn_driver_removed(r->driver)
-               ? "CLUSTERDOWN this replica was removed from the group: connect "
-                 "to another one"
-           : qn_replica_writes_blocked(r) && !qn_driver_halted(r->driver)
-               ? "NOREPLICAS too few replicas keep up to take a write "
-                 "(min-replicas-to-write): resume the stopped replicas, or end "
-                 "them"
-           : qn_driver_log_incomplete(r->driver)
-               ? "CLUSTERDOWN the group has stopped: its leader and acceptor "
-                 "were lost, and a part of their log with them; run quoin "
-                 "recover"
-           : qn_driver_register_damaged(r->driver)
-               ? "CLUSTERDOWN the group has stopped: its leader has "
-                 "overwritten the accept register; see the server's log"
-           : qn_driver_halted(r->driver)
-               ? r->config.memory_acceptor
-                     ? "CLUSTERDOWN the group has stopped: its leader was lost "
-                       "with slots that no other replica has; run quoin recover"
-                     : "CLUSTERDOWN the group has stopped: its leader and "
-                       "acceptor were lost together; run quoin recover"
-           : qn_driver_waiting(r->driver) != 0
-               ? "CLUSTERDOWN the leader was lost, and a stalled replica may "
-                 "have slots that the others lack: resume it, or end it"
-               : "CLUSTERDOWN no quorum of replicas";
+    const struct qn_unavailable u = {
+        .removed = qn_driver_removed(r->driver),
+        .held = qn_replica_writes_blocked(r),
+        .halted = qn_driver_halted(r->driver),
+        .log_incomplete = qn_driver_log_incomplete(r->driver),
+        .register_damaged = qn_driver_register_damaged(r->driver),
+        .memory_acceptor = r->config.memory_acceptor,
+        .waiting = qn_driver_waiting(r->driver) != 0,
+        .needs_snapshot = qn_driver_needs_snapshot(r->driver)};
+    return qn_unavailable_reason(&u);
 }
 
 /* ---- submit -------------------------------------------------------------- */

@@ -304,6 +304,13 @@ bool qn_driver_cut(const struct qn_driver *d, struct qn_resume *r)
     return whole;
 }
 
+bool qn_driver_needs_snapshot(const struct qn_driver *d)
+{
+    struct qn_onepaxos_status st;
+    qn_onepaxos_status(d->machine, &st);
+    return st.need_snapshot;
+}
+
 uint32_t qn_driver_ul(const struct qn_driver *d, struct qn_ul_entry *entries,
                       uint32_t cap)
 {

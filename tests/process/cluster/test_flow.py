@@ -21,11 +21,11 @@ HELD = "NOREPLICAS too few replicas keep up to take a write " \
        "(min-replicas-to-write): resume the stopped replicas, or end them"
 
 
-def server(acceptor, timeout_ms, least):
+def server(acceptor, timeout_ms, least, commit_timeout=0):
     return Quoind(PATH, args=["--acceptor", acceptor,
                               "--repl-backlog-size", str(BACKLOG),
                               "--lag-timeout", str(timeout_ms),
-                              "--commit-timeout", "0",
+                              "--commit-timeout", str(commit_timeout),
                               "--min-replicas-to-write", str(least)])
 
 
@@ -193,6 +193,57 @@ def test_the_last_follower_that_must_keep_up_holds_writes():
                    c.call("SET", "key", "2") == b"OK")
         os.kill(pids[second], signal.SIGCONT)
         complete(q)
+
+
+UNKNOWN = "ERR write outcome unknown, read before retrying"
+LOADING = "LOADING Redis is loading the dataset in memory"
+
+
+def overtaken(q, leader, stopped, keys):
+    """The process is stopped until the log reaches back to it no more."""
+    before = q.log_so_far().count("waits no longer for member %d" % stopped)
+    os.kill(q.pids()[stopped], signal.SIGSTOP)
+    check("writes", set(write(q, leader, keys)), {b"OK"})
+    wait_until("it is given up", lambda: q.log_so_far().count(
+        "waits no longer for member %d" % stopped) > before)
+    check("writes", set(write(q, leader, 2 * BACKLOG // len(VALUE))), {b"OK"})
+
+
+def test_a_replica_that_takes_a_snapshot_says_loading():
+    """Its group has a quorum. It was stopped, and each time that it runs it
+    makes some turns and is stopped for a tick of commit-timeout, so that the
+    time-out comes before the snapshot, however fast the machine is. If the
+    snapshot comes first, all is done again."""
+    with server("memory", 200, 1, commit_timeout=1) as q:
+        leader, stops, _ = roles(q)
+        fill = Client(q.port + 1 + leader, 60)
+        for i in range(1024):
+            check("fill", fill.call("SET", "fill%d" % i, VALUE), b"OK")
+        pid = q.pids()[stops]
+
+        def caught():
+            overtaken(q, leader, stops, 200)
+            waits, asks = q.client(stops), q.client(stops)
+            waits.send(Client.encode("INCR", "n"))
+            reads = q.client(stops)
+            reads.send(Client.encode("GET", "key1"))
+            while waits.silent():
+                os.kill(pid, signal.SIGSTOP)
+                time.sleep(0.1)
+                os.kill(pid, signal.SIGCONT)
+                check("a turn", asks.call("PING"), b"PONG")
+            replies = [asks.call("SET", "a", "1")]
+            while replies[-1] != b"OK":
+                replies.append(asks.call("SET", "a", "1"))
+            first = waits.reply()
+            read = reads.reply()
+            assert read == VALUE or str(read) == LOADING, read
+            check("refused", {str(r) for r in replies[:-1]} - {LOADING}, set())
+            for c in waits, asks, reads:
+                c.close()
+            complete(q)
+            return str(first) == UNKNOWN and len(replies) > 1
+        wait_until("it is asked while it takes a snapshot", caught)
 
 
 main(sys.argv[3:], globals())
