@@ -91,10 +91,11 @@ void qn_sync_send_silently(struct qn_sync_port *p, uint32_t address,
 }
 
 void qn_sync_send(struct qn_sync_port *p, uint32_t address,
-                  const uint64_t *words, uint32_t n)
+                  const uint64_t *words, uint32_t n,
+                  struct qn_wait_stats *waits)
 {
     qn_sync_send_silently(p, address, words, n);
-    qn_words_ring(p->device, address / QN_WORDS_QUEUES);
+    waits->wakes += qn_words_ring(p->device, address / QN_WORDS_QUEUES);
 }
 
 /* ---- receive ---- */
@@ -153,22 +154,27 @@ bool qn_sync_try_receive(struct qn_sync_port *p, uint64_t want, uint64_t mask,
     return false;
 }
 
+/* What a receive waits for, and where it is put. */
+struct wanted {
+    struct qn_sync_port *p;
+    uint64_t want, mask;
+    uint64_t *words;
+};
+
+static bool has_come(void *ctx)
+{
+    const struct wanted *w = ctx;
+    return qn_sync_try_receive(w->p, w->want, w->mask, w->words);
+}
+
 void qn_sync_receive(struct qn_sync_port *p, uint64_t want, uint64_t mask,
                      uint64_t *words, struct qn_wait_stats *waits)
 {
-    struct qn_backoff looks;
-    bool got = qn_sync_try_receive(p, want, mask, words);
-    if (got) {
-        return;
-    }
-    qn_baton_backoff(&looks);
-    while (!got && qn_backoff_again(&looks)) {
-        got = qn_sync_try_receive(p, want, mask, words);
-    }
-    waits->yields += looks.yields;
+    struct wanted w = {p, want, mask, words};
+    bool got = qn_baton_look(has_come, &w, waits);
     waits->parks += !got;
     while (!got) {
         qn_words_wait(p->device, p->queue, QN_TIME_NEVER);
-        got = qn_sync_try_receive(p, want, mask, words);
+        got = has_come(&w);
     }
 }

@@ -110,9 +110,12 @@ static inline uint32_t qn_sync_head_tag(uint64_t head)
 #define QN_SYNC_LOCK   (UINT64_C(0xfe) << 16) /* either kind of a lock */
 
 /** Send a message, as a whole, and wake its receiver. Waits for room there.
- *  release. What is for a node that has ended is dropped. */
+ *  release. What is for a node that has ended is dropped.
+ *  @param waits  Counts the wake-up: of the caller's next receive, which waits
+ *                longer behind one. */
 void qn_sync_send(struct qn_sync_port *p, uint32_t address,
-                  const uint64_t *words, uint32_t n);
+                  const uint64_t *words, uint32_t n,
+                  struct qn_wait_stats *waits);
 
 /** The same to a thread that does not sleep at its port; the caller wakes it.
  */

@@ -66,6 +66,17 @@ struct qn_wait_stats {
  *  passes, the caller parks at once. */
 void qn_baton_backoff(struct qn_backoff *p);
 
+/** One look of a wait. @return whether there is what it waits for. */
+typedef bool qn_baton_look_fn(void *ctx);
+
+/** All of a wait that comes before the sleep: longer behind a wake-up of the
+ *  caller's own. For waits of core/sync that are not on a baton and whose
+ *  callers count their wake-ups. Of the caller's thread.
+ *  @param look  Called with `ctx` at least once, until it says yes.
+ *  @param s     Filled: yields are counted.
+ *  @return false: it is not there, and the caller should park. */
+bool qn_baton_look(qn_baton_look_fn *look, void *ctx, struct qn_wait_stats *s);
+
 /** Wait for the next qn_baton_go. Before the baton is published to its waker,
  *  by an operation of the caller that is at least a release. */
 static inline void qn_baton_init(struct qn_baton *b)

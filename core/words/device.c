@@ -305,7 +305,7 @@ void qn_words_up(struct qn_device *d, qn_node_t node, uint64_t inc)
     /* This node cleared wishes for room, and rang those that it knew: that one
      * may have been among the others. */
     if (!QN_WORDS_MUTANT(UNWOKEN)) {
-        qn_words_ring(d, node);
+        (void)qn_words_ring(d, node);
     }
 }
 

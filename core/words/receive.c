@@ -26,7 +26,7 @@ void qn_words_ring_waiting(struct qn_words_port *p, struct qn_words_core *c)
         for (; set != 0; set &= set - 1) {
             uint32_t node = i * 64 + (uint32_t)__builtin_ctzll(set);
             if (node < p->nodes) {
-                qn_words_ring(&p->device, node);
+                (void)qn_words_ring(&p->device, node);
             }
         }
     }

@@ -172,14 +172,13 @@ uint32_t qn_words_room(struct qn_device *d, struct qn_words_target to)
 
 /* ---- waiting ---- */
 
-void qn_words_ring(struct qn_device *d, qn_node_t node)
+bool qn_words_ring(struct qn_device *d, qn_node_t node)
 {
     struct qn_words_port *p = qn_words_port_of(d);
     const struct qn_words_peer *peer = &p->peer[node];
     bool there = node != d->self && peer->inc != 0 && !peer->ended;
-    if (p->ringer != NULL && p->ringer[node].line != NULL && there) {
-        qn_doorbell_ring(&p->ringer[node]);
-    }
+    return p->ringer != NULL && p->ringer[node].line != NULL && there &&
+           qn_doorbell_ring(&p->ringer[node]);
 }
 
 void qn_words_want_room(struct qn_device *d, qn_node_t node)
@@ -229,7 +228,7 @@ int qn_words_send(struct qn_device *d, struct qn_words_target to,
         }
     }
     if (rc == QN_OK) {
-        qn_words_ring(d, to.node);
+        (void)qn_words_ring(d, to.node);
     }
     return rc == QN_EAGAIN ? QN_ETIMEDOUT : rc;
 }

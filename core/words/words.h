@@ -64,8 +64,9 @@ struct qn_words_target {
 int qn_words_try_send(struct qn_device *d, struct qn_words_target to,
                       const uint64_t *words, uint32_t n);
 
-/** Ring a node if it sleeps: after try_send. */
-void qn_words_ring(struct qn_device *d, qn_node_t node);
+/** Ring a node if it sleeps: after try_send.
+ *  @return true: it slept, and was woken by a system call. */
+bool qn_words_ring(struct qn_device *d, qn_node_t node);
 
 /** This node will sleep until that one has made room. It then tries once more,
  *  and sleeps if there is none; every ring ends the wish. */

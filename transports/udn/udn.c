@@ -100,7 +100,7 @@ static void ring_link(struct qn_udn_port *p, qn_node_t peer,
 {
     if (l->unrung) {
         l->unrung = l->unrung_told = false;
-        qn_words_ring(p->device, peer);
+        (void)qn_words_ring(p->device, peer);
     }
 }
 

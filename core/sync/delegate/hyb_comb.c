@@ -165,7 +165,7 @@ static uint64_t request(struct qn_backend_client *c, uint32_t owner,
         qn_sync_head(c->port, c->object, QN_SYNC_REQUEST, 0),
         (uint64_t)c->place << 16 | call->op, call->arg};
     uint64_t reply[QN_SYNC_WORDS];
-    qn_sync_send(c->port, owner, words, QN_SYNC_WORDS);
+    qn_sync_send(c->port, owner, words, QN_SYNC_WORDS, &c->stats.waits);
     qn_sync_receive(c->port, qn_sync_head(c->port, c->object, QN_SYNC_REPLY, 0),
                     QN_SYNC_OBJECT | QN_SYNC_KIND, reply, &c->stats.waits);
     return reply[1];
@@ -228,7 +228,8 @@ static void serve(const struct qn_backend *b, struct qn_backend_client *c,
     const uint64_t reply[REPLY_WORDS] = {
         qn_sync_head(c->port, c->object, QN_SYNC_REPLY, 0),
         qn_backend_execute(b, begun, words[1] & 0xffff, words[2])};
-    qn_sync_send(c->port, qn_sync_head_address(words[0]), reply, REPLY_WORDS);
+    qn_sync_send(c->port, qn_sync_head_address(words[0]), reply, REPLY_WORDS,
+                 &c->stats.waits);
 }
 
 /* Serve all that were counted in at the own node, and close it. @return how

@@ -265,7 +265,7 @@ static uint32_t mp_scan(const struct qn_backend *b,
         const uint64_t place = words[1] >> 16; /* as another process says */
         s->served[place % b->o.clients]++;
         qn_sync_send(s->port, qn_sync_head_address(words[0]), reply,
-                     REPLY_WORDS);
+                     REPLY_WORDS, &s->stats.waits);
         served++;
     }
     return served;

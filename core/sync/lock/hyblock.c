@@ -25,7 +25,7 @@
 static void say(struct qn_lock_client *c, uint32_t to, enum qn_sync_kind kind)
 {
     const uint64_t head = qn_sync_head(c->port, c->object, kind, 0);
-    qn_sync_send(c->port, to, &head, 1);
+    qn_sync_send(c->port, to, &head, 1, &c->stats.waits);
 }
 
 /* Wait for a message of this lock. @return its head. */

@@ -1,4 +1,7 @@
 /* Ports: what is for another object is put aside; room is promised. */
+#include <pthread.h>
+#include <sched.h>
+
 #include "core/base/err.h"
 #include "tests/unit/core/sync/port_world.h"
 
@@ -16,7 +19,8 @@ static void send(uint32_t object, enum qn_sync_kind kind, uint32_t tag,
     const uint32_t n = kind == QN_SYNC_REQUEST ? 3
                        : kind == QN_SYNC_REPLY ? 2
                                                : 1;
-    qn_sync_send(&w.port[1], w.port[0].address, words, n);
+    struct qn_wait_stats waits = {0};
+    qn_sync_send(&w.port[1], w.port[0].address, words, n, &waits);
 }
 
 static bool receive(uint32_t object, enum qn_sync_kind kind, uint64_t mask,
@@ -127,5 +131,55 @@ Test(port, an_object_has_one_number_at_its_device)
     cr_expect_neq(first, second);
     cr_expect_eq(qn_sync_object(&w.port[1], &a), first);
     cr_expect_eq(qn_sync_object(&w.port[0], &b), second);
+    port_world_free(&w);
+}
+
+/* ---- a receive that sleeps ---- */
+
+static void *receive_asleep(void *arg)
+{
+    uint64_t words[QN_SYNC_WORDS];
+    qn_sync_receive(&w.port[0], qn_sync_head(&w.port[0], 1, QN_SYNC_ALLOW, 0),
+                    OBJECT_KIND, words, arg);
+    return NULL;
+}
+
+/* Wait until it sleeps, and wake it. @return its yields. */
+static uint64_t yields_before_sleep(uint64_t wakes)
+{
+    struct qn_wait_stats s = {.wakes = wakes};
+    struct qn_wait_stats sender = {.wakes = 0};
+    const uint64_t head = qn_sync_head(&w.port[1], 1, QN_SYNC_ALLOW, 0);
+    pthread_t t;
+    cr_assert_eq(pthread_create(&t, NULL, receive_asleep, &s), 0);
+    while (qn_load(&w.line[0].epoch, QN_ACQUIRE) % 2 == 0) {
+        sched_yield();
+    }
+    qn_sync_send(&w.port[1], w.port[0].address, &head, 1, &sender);
+    pthread_join(t, NULL);
+    cr_expect_eq(s.parks, 1);
+    return s.yields;
+}
+
+Test(port, a_send_counts_whether_it_has_woken_its_receiver)
+{
+    struct qn_wait_stats s = {.wakes = 0};
+    port_world_make(&w, &qn_words_shared, 2, true);
+    const uint64_t head = qn_sync_head(&w.port[1], 1, QN_SYNC_ALLOW, 0);
+    qn_sync_send(&w.port[1], w.port[0].address, &head, 1, &s);
+    cr_expect_eq(s.wakes, 0);
+    qn_doorbell_arm(&w.doorbell[0]);
+    qn_sync_send(&w.port[1], w.port[0].address, &head, 1, &s);
+    cr_expect_eq(s.wakes, 1);
+    qn_doorbell_disarm(&w.doorbell[0]);
+    port_world_free(&w);
+}
+
+Test(port, a_receive_behind_a_wake_up_looks_longer, .timeout = 60)
+{
+    port_world_make(&w, &qn_words_shared, 2, true);
+    const uint64_t yields = yields_before_sleep(0);
+    /* A yield that takes long ends the looks behind a wake-up. */
+    cr_expect_gt(yields_before_sleep(1), yields);
     port_world_free(&w);
 }
