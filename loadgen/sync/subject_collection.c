@@ -9,7 +9,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/sync/object/collection.h"
-#include "core/wait/park.h"
+#include "core/wait/baton.h"
 #include "loadgen/sync/subject.h"
 
 #define NAMES_MAX 32u
@@ -197,8 +197,11 @@ static int serve_ends(struct qn_subject *s,
                       struct qn_delegate_server server[ENDS])
 {
     const struct opened *h = s->handle;
+    struct qn_backoff idle;
+    struct qn_wait_stats unused = {0};
     int rc[ENDS] = {0};
     bool any = false;
+    qn_baton_backoff(&idle);
     while (rc[0] >= 0 || rc[1] >= 0) {
         int ran = 0;
         for (uint32_t i = 0; i < ENDS; i++) {
@@ -210,7 +213,9 @@ static int serve_ends(struct qn_subject *s,
             }
         }
         if (ran == 0) {
-            qn_park_yield();
+            qn_baton_look_on(&idle, &unused);
+        } else {
+            qn_backoff_reset(&idle);
         }
     }
     return any ? QN_OK : QN_EBUSY;
