@@ -20,6 +20,7 @@
 #include "core/base/err.h"
 #include "core/place/place.h"
 #include "loadgen/barrier/barrier_table.h"
+#include "loadgen/base/list.h"
 #include "loadgen/base/options.h"
 #include "loadgen/base/output_path.h"
 #include "loadgen/bench/nodes.h"
@@ -342,22 +343,16 @@ static int run_group(const struct bench *b, uint32_t members, bool processes,
 
 static int take_members(struct bench *b)
 {
-    const char *at = b->members;
-    while (*at != '\0') {
-        char *end;
-        const unsigned long n = strtoul(at, &end, 10);
-        if (end == at || n < 2 || n > QN_BARRIER_TEAM_MAX ||
-            (*end != ',' && *end != '\0')) {
-            return fail("--members needs numbers from 2 to 64, for example "
-                        "2,4");
-        }
-        if (b->groups == GROUPS_MAX) {
-            return fail("--members takes at most 8 numbers");
-        }
-        b->group[b->groups++] = (uint32_t)n;
-        at = end + (*end == ',');
+    uint64_t n[GROUPS_MAX];
+    b->groups =
+        qn_parse_counts(b->members, 2, QN_BARRIER_TEAM_MAX, n, GROUPS_MAX);
+    for (uint32_t i = 0; i < b->groups; i++) {
+        b->group[i] = (uint32_t)n[i];
     }
-    return b->groups > 0 ? 0 : fail("--members names none");
+    return b->groups > 0
+               ? 0
+               : fail("--members takes at most 8 numbers from 2 to 64, for "
+                      "example 2,4");
 }
 
 static int find_folder(struct bench *b)

@@ -52,25 +52,6 @@ int qn_parse_count(const char *text, uint64_t *value)
     return QN_OK;
 }
 
-uint32_t qn_parse_counts(const char *text, uint64_t least, uint64_t most,
-                         uint64_t *to, uint32_t room)
-{
-    uint32_t count = 0;
-    const char *at = text;
-    do {
-        char one[32];
-        const size_t len = strcspn(at, ",");
-        snprintf(one, sizeof one, "%.*s", (int)QN_MIN(len, sizeof one - 1), at);
-        if (count == room || qn_parse_count(one, &to[count]) != QN_OK ||
-            to[count] < least || to[count] > most) {
-            return 0;
-        }
-        count++;
-        at += len;
-    } while (*at++ != '\0');
-    return count;
-}
-
 int qn_option_flag(const struct qn_option *o, const char *text)
 {
     (void)text;

@@ -138,13 +138,4 @@ qn_option_fn qn_option_part;   /* to: double, 0 to 1 */
  */
 int qn_parse_count(const char *text, uint64_t *value);
 
-/**
- * Counts with commas between them: "2,4", "64ki,1mi".
- *
- * @param to  [room] Filled; each from `least` to `most`.
- * @return how many; 0: none, too many, or one that is no such count.
- */
-uint32_t qn_parse_counts(const char *text, uint64_t least, uint64_t most,
-                         uint64_t *to, uint32_t room);
-
 #endif

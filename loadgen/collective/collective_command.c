@@ -13,6 +13,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/place/place.h"
+#include "loadgen/base/list.h"
 #include "loadgen/base/options.h"
 #include "loadgen/base/output_path.h"
 #include "loadgen/cli/quoin.h"
@@ -62,17 +63,16 @@ static uint32_t form_named(const char *name, size_t len)
 
 static int take_operations(struct bench *b)
 {
-    const char *at = b->operations;
+    const char *at = b->operations, *word;
+    size_t len;
     if (at == NULL) {
         b->forms = UINT32_MAX;
-        return 0;
     }
-    while (*at != '\0') {
-        const size_t len = strcspn(at, ",");
-        const uint32_t form = form_named(at, len);
+    while (qn_list_next(&at, &word, &len)) {
+        const uint32_t form = form_named(word, len);
         if (qn_collective_form(form) == NULL) {
             fprintf(stderr, "%s: unknown operation '%.*s'; choose among ",
-                    program, (int)len, at);
+                    program, (int)len, word);
             for (uint32_t i = 0; qn_collective_form(i) != NULL; i++) {
                 fprintf(stderr, "%s%s", i > 0 ? ", " : "",
                         qn_collective_form(i)->name);
@@ -81,9 +81,8 @@ static int take_operations(struct bench *b)
             return 2;
         }
         b->forms |= 1u << form;
-        at += len + (at[len] == ',');
     }
-    return b->forms != 0 ? 0 : fail("--operation names none");
+    return 0;
 }
 
 static int take_nodes(struct bench *b)

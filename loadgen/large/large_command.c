@@ -14,6 +14,7 @@
 #include "core/node.h"
 #include "core/place/place.h"
 #include "core/place/quota.h"
+#include "loadgen/base/list.h"
 #include "loadgen/base/options.h"
 #include "loadgen/base/output_path.h"
 #include "loadgen/bench/nodes.h"
@@ -121,11 +122,12 @@ static void add_row(struct bench *b, const char *name,
 
 static int add_named(struct bench *b, uint64_t bytes)
 {
-    const char *at = b->variants;
-    do {
+    const char *at = b->variants, *word;
+    size_t len;
+    while (qn_list_next(&at, &word, &len)) {
         char one[64];
-        const size_t len = strcspn(at, ",");
-        snprintf(one, sizeof one, "%.*s", (int)QN_MIN(len, sizeof one - 1), at);
+        snprintf(one, sizeof one, "%.*s", (int)QN_MIN(len, sizeof one - 1),
+                 word);
         const struct qn_large_variant *v = qn_large_variant_find(one);
         if (v == NULL || (b->isolated && v->direction == QN_LARGE_PUSH)) {
             return fail(v == NULL ? "there is no such variant; see the manual, "
@@ -134,8 +136,7 @@ static int add_named(struct bench *b, uint64_t bytes)
                         one, strlen(one));
         }
         add_row(b, v->name, v, bytes);
-        at += len + (at[len] == ',');
-    } while (*at != '\0');
+    }
     return 0;
 }
 

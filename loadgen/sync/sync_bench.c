@@ -17,6 +17,7 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "loadgen/base/list.h"
 #include "loadgen/base/options.h"
 #include "loadgen/base/output_path.h"
 #include "loadgen/sync/sync_plot.h"
@@ -92,22 +93,15 @@ static int fail(const struct bench *b, const char *line)
 
 static int take_threads(struct bench *b)
 {
-    const char *at = b->threads;
-    while (*at != '\0') {
-        char *end;
-        const unsigned long n = strtoul(at, &end, 10);
-        if (end == at || n < 1 || n > QN_SYNC_ROUND_THREADS_MAX ||
-            (*end != ',' && *end != '\0')) {
-            return fail(b, "--threads needs numbers from 1 to 255, for example "
-                           "2,4,16");
-        }
-        if (b->runs == QN_SYNC_RUNS_MAX) {
-            return fail(b, "--threads takes at most 16 numbers");
-        }
-        b->run[b->runs++].threads = (uint32_t)n;
-        at = end + (*end == ',');
+    uint64_t n[QN_SYNC_RUNS_MAX];
+    b->runs = qn_parse_counts(b->threads, 1, QN_SYNC_ROUND_THREADS_MAX, n,
+                              QN_SYNC_RUNS_MAX);
+    for (uint32_t i = 0; i < b->runs; i++) {
+        b->run[i].threads = (uint32_t)n[i];
     }
-    return b->runs > 0 ? 0 : fail(b, "--threads names none");
+    return b->runs > 0 ? 0
+                       : fail(b, "--threads takes at most 16 numbers from 1 to "
+                                 "255, for example 2,4,16");
 }
 
 static int take_times(struct bench *b)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/err.h"
+#include "loadgen/base/list.h"
 
 /* Is `word` [len] a subject's name, or that with its family in front? */
 static bool names(const char *word, size_t len, const struct qn_subject_name *n)
@@ -21,12 +22,12 @@ static bool names(const char *word, size_t len, const struct qn_subject_name *n)
 /* Is it in a list with commas? NULL lists all. */
 static bool listed(const char *list, const struct qn_subject_name *n)
 {
-    for (const char *at = list; at != NULL && *at != '\0';) {
-        const size_t word = strcspn(at, ",");
-        if (names(at, word, n)) {
+    const char *word;
+    size_t len;
+    for (const char *at = list; qn_list_next(&at, &word, &len);) {
+        if (names(word, len, n)) {
             return true;
         }
-        at += word + (at[word] == ',');
     }
     return list == NULL;
 }
@@ -126,20 +127,20 @@ void qn_sync_run_free(struct qn_sync_run *r)
 int qn_sync_run_has(const struct qn_sync_run *r, const char *only,
                     const char *program)
 {
-    for (const char *at = only; at != NULL && *at != '\0';) {
-        const size_t len = strcspn(at, ",");
-        bool found = len == 0; /* a comma too many */
+    const char *word;
+    size_t len;
+    for (const char *at = only; qn_list_next(&at, &word, &len);) {
+        bool found = false;
         for (uint32_t i = 1; i < r->rows; i++) {
-            found = found || names(at, len, &r->row[i]->subject);
+            found = found || names(word, len, &r->row[i]->subject);
         }
         if (!found) {
             fprintf(stderr,
-                    "%s: --only: there is no %.*s here; leave it out "
+                    "%s: --only: there is no '%.*s' here; leave it out "
                     "to see all\n",
-                    program, (int)len, at);
+                    program, (int)len, word);
             return 2;
         }
-        at += len + (at[len] == ',');
     }
     return 0;
 }

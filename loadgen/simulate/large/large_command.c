@@ -11,6 +11,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/coll/large/large_predict.h"
+#include "loadgen/base/list.h"
 #include "loadgen/base/options.h"
 #include "loadgen/base/output_path.h"
 #include "loadgen/large/large_plot.h"

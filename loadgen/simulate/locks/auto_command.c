@@ -12,6 +12,7 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "loadgen/base/list.h"
 #include "loadgen/base/options.h"
 #include "loadgen/simulate/locks/auto_run.h"
 

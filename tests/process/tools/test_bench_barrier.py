@@ -80,6 +80,7 @@ if done is not None:
 for args, name in ((["--members", "1"], "--members"),
                    (["--members", "65"], "--members"),
                    (["--members", ""], "--members"),
+                   (["--members", "2,"], "--members"),
                    (["--threads", "--processes"], "--processes"),
                    (["--rounds", "0"], "--rounds"),
                    (["--late", "0.95"], "at most 0.9"),

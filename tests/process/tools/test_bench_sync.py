@@ -143,7 +143,9 @@ if sys.argv[2:] == ["simulated"]:
 refused("lock", "--only", "mutex,padlock", names=["padlock", "--only"])
 refused("queue", "--only", "mcs", names=["mcs"])
 refused("stack", "--threads", "256", names=["--threads", "255"])
-refused("stack", "--threads", "2,", "--threads", "2,,3", names=["--threads"])
+refused("stack", "--threads", "2,,3", names=["--threads"])
+refused("stack", "--threads", "2,", names=["--threads"])
+refused("lock", "--only", "mutex,", names=["--only"])
 refused("delegate", "--rounds", "1001", names=["--rounds", "1000"])
 refused("lock", "--plot", "/", names=["--plot"])
 

@@ -48,20 +48,6 @@ Test(options, counts_take_suffixes_and_nothing_else)
     }
 }
 
-Test(options, counts_come_in_lists)
-{
-    static const char *const wrong[] = {"",    ",",   "2,",   ",2",  "2,,4",
-                                        "2;4", "1,2", "2,1k", "2,x", "2,3,4,5"};
-    uint64_t value[3];
-    cr_assert_eq(qn_parse_counts("2,1ki,4", 2, 1024, value, 3), 3);
-    cr_expect(value[0] == 2 && value[1] == 1024 && value[2] == 4);
-    cr_expect_eq(qn_parse_counts("7", 7, 7, value, 1), 1);
-    for (size_t i = 0; i < QN_ARRAY_COUNT(wrong); i++) {
-        cr_expect_eq(qn_parse_counts(wrong[i], 2, 999, value, 3), 0, "'%s'",
-                     wrong[i]);
-    }
-}
-
 static struct values {
     uint64_t number;
     double seconds, part;
