@@ -2,7 +2,7 @@
 # The seeded defect NAME must fail its test with a report that contains WHAT.
 # Usage: seeded_defect.sh PROGRAM NAME WHAT
 set -u
-output=$("$1" "seeded_defect/$2" 2>&1)
+output=$("$1" --filter "seeded_defect/$2" 2>&1)
 status=$?
 if [ $status != 1 ] || ! grep -q "FAILED seeded_defect/$2" <<<"$output" ||
     ! grep -q "$3" <<<"$output"; then

@@ -3,10 +3,13 @@
  * sanitizer report or a leak found at exit fails only that test. The parent
  * only forks and waits; the child ends with exit(), so that the exit codes of
  * LeakSanitizer and ThreadSanitizer reach the parent. The process exits 1 when
- * a test failed. One argument selects the tests whose "suite/name" contains it.
+ * a test failed, or none ran. `--filter PATTERN` selects tests as Criterion's
+ * runner does: those whose "suite/name" is matched as a whole, with *, ?, [a-z]
+ * and @(one|other).
  */
 #include "tests/support/test.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,22 +85,51 @@ static bool finds_nothing(const struct qn_test *t)
 #endif
 }
 
+/* NULL: no argument, all tests. */
+static const char *filter_of(int argc, char **argv)
+{
+    static const char option[] = "--filter=";
+    const size_t len = sizeof option - 1;
+    if (argc == 1) {
+        return NULL;
+    }
+    if (argc == 2 && strncmp(argv[1], option, len) == 0) {
+        return argv[1] + len;
+    }
+    if (argc == 3 && strncmp(argv[1], option, len - 1) == 0 &&
+        argv[1][len - 1] == '\0') {
+        return argv[2];
+    }
+    fprintf(stderr, "usage: %s [--filter SUITE/TEST]\n", argv[0]);
+    exit(2);
+}
+
 int main(int argc, char **argv)
 {
+    const char *filter = filter_of(argc, argv);
     int good = 0;
     int bad = 0;
+    int left_out = 0;
     for (struct qn_test *t = tests; t != NULL; t = t->next) {
         char name[256];
         snprintf(name, sizeof name, "%s/%s", t->suite, t->name);
-        if (finds_nothing(t) || (argc > 1 && strstr(name, argv[1]) == NULL)) {
+        if (filter != NULL && fnmatch(filter, name, FNM_EXTMATCH) != 0) {
             continue;
         }
-        if (run(t)) {
+        if (finds_nothing(t)) {
+            left_out++;
+        } else if (run(t)) {
             good++;
         } else {
             fprintf(stderr, "FAILED %s\n", name);
             bad++;
         }
+    }
+    if (good + bad == 0) {
+        fprintf(stderr, "%s: no test %s%s\n", argv[0],
+                left_out > 0 ? "can find anything under this sanitizer: "
+                             : "is matched by ",
+                filter != NULL ? filter : "*");
     }
     printf("%d passed, %d failed\n", good, bad);
     return bad != 0 || good == 0;
