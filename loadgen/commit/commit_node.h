@@ -12,6 +12,10 @@
 #include "loadgen/commit/commit_form.h"
 #include "paxos/driver/driver.h"
 
+/** What runs while a command is timed is the same code in each form: a call,
+ *  also where the compiler could put it in line. */
+#define QN_COMMIT_CALLED __attribute__((noinline))
+
 /** What a form does around a turn. */
 struct qn_commit_ways {
     /** @return when to take another turn, or QN_TIME_NEVER. */
@@ -55,14 +59,16 @@ int qn_commit_node_run(struct qn_commit_node *n, struct qn_driver *driver,
 void qn_commit_node_begin(struct qn_commit_node *n);
 
 /** A command has been applied, as one of struct qn_applied. */
-void qn_commit_node_apply(struct qn_commit_node *n, qn_node_t origin,
-                          uint64_t seq, bool mine, struct qn_slice bytes);
+QN_COMMIT_CALLED void qn_commit_node_apply(struct qn_commit_node *n,
+                                           qn_node_t origin, uint64_t seq,
+                                           bool mine, struct qn_slice bytes);
 
 /** Is a command due? @param words  [2] Filled: its bytes. */
-bool qn_commit_node_due(struct qn_commit_node *n, uint64_t *words);
+QN_COMMIT_CALLED bool qn_commit_node_due(struct qn_commit_node *n,
+                                         uint64_t *words);
 
 /** It was proposed, with that result. @return was it? */
-bool qn_commit_node_proposed(struct qn_commit_node *n, int rc);
+QN_COMMIT_CALLED bool qn_commit_node_proposed(struct qn_commit_node *n, int rc);
 
 /** After a turn: what is at its end is said, and `ring` called for each other
  *  node that may wait for it. */

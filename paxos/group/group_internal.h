@@ -182,7 +182,7 @@ void qn_group_kick(struct qn_group *g);
 static inline void qn_group_ask(struct qn_group *g)
 {
     g->asked = true;
-    if (!g->kicked) {
+    if (!__builtin_expect(g->kicked, true)) {
         qn_group_kick(g);
     }
 }
@@ -224,14 +224,14 @@ static inline void qn_group_call_begin(const struct qn_group *g,
                                        struct qn_group_call *c)
 {
     c->nested = qn_group_inside == g;
-    if (!c->nested) {
+    if (!__builtin_expect(c->nested, true)) {
         qn_group_call_enter(g, c);
     }
 }
 
 static inline void qn_group_call_end(const struct qn_group_call *c)
 {
-    if (!c->nested) {
+    if (!__builtin_expect(c->nested, true)) {
         qn_group_call_leave(c);
     }
 }
