@@ -3,10 +3,13 @@
 "Waits" is never measured by the clock: `turns` lets a replica run a given
 number of loop iterations, in each of which it would have answered.
 """
+import ast
 import json
+import os
 import sys
 import threading
 import time
+import traceback
 
 from tests.process.lib.quoind import DEADLINE
 
@@ -133,9 +136,59 @@ def add_up(path, found):
     return total
 
 
+def values_in(text, frame):
+    """What a statement names, with the values that its frame has now; calls
+    are not made again. Names are looked up as deep as they go: `a`, `a.b`,
+    `a["b"]`."""
+    try:
+        # A line of a longer statement is none by itself.
+        nodes = list(ast.walk(ast.parse(text)))
+    except SyntaxError:
+        return ""
+    inner = set()  # a part of a longer name, or a name that is called
+    for node in nodes:
+        if isinstance(node, (ast.Attribute, ast.Subscript)):
+            inner.add(id(node.value))
+        if isinstance(node, ast.Call):
+            inner.update(id(n) for n in ast.walk(node.func))
+    seen = {}
+    for node in nodes:
+        if id(node) in inner or \
+                not isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) or \
+                any(isinstance(n, ast.Call) for n in ast.walk(node)):
+            continue
+        name = ast.unparse(node)
+        try:
+            seen[name] = repr(eval(name, frame.f_globals, frame.f_locals))
+        except Exception:  # of a comprehension, and gone
+            continue
+    return ", ".join("%s is %s" % (n, v[:200]) for n, v in seen.items())
+
+
+def failure(error):
+    """One line of what was expected and seen, and where. An assertion without
+    a text is shown as it is written, with the values in it."""
+    _, *calls = traceback.extract_tb(error.__traceback__)  # without `main`
+    last = calls[-1]
+    where = " > ".join(dict.fromkeys(  # of a test, and of what it called
+        "%s:%d" % (os.path.basename(c.filename), c.lineno)
+        for c in (calls[0], last)))
+    kind = type(error).__name__
+    if isinstance(error, SystemExit):
+        return "%s: %s: expected to return, ended with status %r" % (
+            where, kind, error.code)
+    if str(error):
+        return "%s: %s: %s" % (where, kind, error)
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        pass  # to the last one
+    values = values_in(last.line, frame)
+    return "%s: %s: expected: %s%s" % (where, kind, last.line,
+                                       "; seen: " + values if values else "")
+
+
 def main(names, all_):
     """Runs the functions test_* of `all_`, or those named; status 1 if one
-    failed."""
+    failed, or ended the program."""
     names = names or [n for n in all_ if n.startswith("test_")]
     failed = 0
     for name in names:
@@ -143,9 +196,9 @@ def main(names, all_):
         try:
             note = all_[name]()
             result = "ok" + (": " + note if note else "")
-        except Exception as e:  # report it and continue with the others
+        except (Exception, SystemExit) as e:  # continue with the others
             failed += 1
-            result = "FAILED: %s: %s" % (type(e).__name__, e)
+            result = "FAILED: " + failure(e)
         print("%-58s %6.1f s  %s" % (name, time.monotonic() - started,
                                      result), flush=True)
     print("%d passed, %d failed" % (len(names) - failed, failed))

@@ -54,7 +54,8 @@ class Counter:
                    not self.thread.is_alive())
         if not self.thread.is_alive():
             self.thread.finish()
-        assert self.done >= goal
+        assert self.done >= goal, "%s: expected %d or more, ended at %d" % (
+            self.key, goal, self.done)
 
 
 class Counters:
