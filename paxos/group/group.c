@@ -32,6 +32,7 @@
 #include "core/earlier.h"
 #include "core/wait/park.h"
 #include "paxos/group/group_internal.h"
+#include "paxos/group/idle_yield.h"
 #include "paxos/member/member_formats.h"
 
 enum {
@@ -465,14 +466,12 @@ static bool has_something(const struct qn_group *g)
            qn_waits_ended(&g->barriers) || qn_member_again(g->member);
 }
 
-/* Let other threads of this core go first. One that is busy keeps it for a
- * tick, so where a command waits for this member, a yield that took long is the
- * last one for a while. Else it costs nothing: the leader, whose core this is,
- * decides undisturbed meanwhile. */
+/* Let other threads of this core go first. */
 static void yield(struct qn_group *g, qn_time_t now)
 {
-    if (qn_driver_has_role(g->driver) || qn_waits_open(&g->proposals) != 0 ||
-        qn_waits_open(&g->barriers) != 0) {
+    if (qn_idle_yield_of(
+            qn_driver_has_role(g->driver), qn_waits_open(&g->proposals),
+            qn_waits_open(&g->barriers)) == QN_IDLE_YIELD_GUARDED) {
         qn_member_yield(g->member, now);
     } else {
         qn_park_yield();
