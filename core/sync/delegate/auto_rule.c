@@ -131,17 +131,17 @@ static uint32_t tried(uint32_t now, uint64_t cost, uint64_t time,
 }
 
 /* Batches of four times the length, or a fourth, are another load's. */
-static bool other_batches(const struct qn_auto_state *s)
+static bool other_batches(const struct qn_auto_window *w,
+                          const struct qn_auto_state *s)
 {
-    const uint32_t b = batch_of(&s->seen);
+    const uint32_t b = batch_of(w);
     return s->batch != 0 && (b > 4u * s->batch || 4 * b < s->batch);
 }
 
 /* What trials have shown under another load of the same cost counts, as long
  * as batches look alike. */
-static void change_load(uint64_t cost, struct qn_auto_state *s)
+static void change_load(uint64_t cost, bool unlike, struct qn_auto_state *s)
 {
-    const bool unlike = other_batches(s);
     s->cost = cost;
     s->batch = batch_of(&s->seen);
     s->odd = 0;
@@ -151,25 +151,25 @@ static void change_load(uint64_t cost, struct qn_auto_state *s)
 }
 
 /* One epoch that differs by a third was disturbed; two are another load. */
-static void keep_cost(uint64_t cost, struct qn_auto_state *s)
+static void keep_cost(uint64_t cost, bool unlike, struct qn_auto_state *s)
 {
     const bool same =
-        3 * cost <= 4 * s->cost && 4 * cost >= 3 * s->cost && !other_batches(s);
+        3 * cost <= 4 * s->cost && 4 * cost >= 3 * s->cost && !unlike;
     if (same) {
         s->cost = (3 * s->cost + cost) / 4;
         s->odd = 0;
     } else if (s->cost == 0 || ++s->odd == 2) {
-        change_load(cost, s);
+        change_load(cost, unlike, s);
     }
 }
 
 /* An epoch at home is over: is a trial due? First of the last home, since
- * loads come back. */
-static uint32_t next_of(uint32_t parts, uint32_t now, uint64_t cost,
-                        uint64_t time, struct qn_auto_state *s)
+ * loads come back. Not behind an odd epoch: where the load has changed within
+ * it, neither its cost nor what executors saw is that of the load to come. */
+static uint32_t next_of(uint32_t parts, uint32_t now, uint64_t time,
+                        struct qn_auto_state *s)
 {
-    keep_cost(cost, s);
-    for (uint32_t k = 0; k < parts; k++) {
+    for (uint32_t k = 0; k < parts && s->odd == 0; k++) {
         const uint32_t i = (s->last + k) % parts;
         if (time >= trials_of(s)[i].due &&
             makes_sense(parts, now, i, &s->seen)) {
@@ -182,12 +182,12 @@ static uint32_t next_of(uint32_t parts, uint32_t now, uint64_t cost,
     return now;
 }
 
-/* Behind an odd epoch a shorter one decides. At a lock at which many fail,
- * which is slow, their number of attempts ends it. */
-static bool epoch_ends(uint32_t now, const struct qn_auto_state *s)
+/* Behind an odd epoch a shorter one decides, and where batches are another
+ * load's. At a lock at which many fail, which is slow, their number of attempts
+ * ends it. */
+static bool epoch_ends(uint32_t now, bool unlike, const struct qn_auto_state *s)
 {
-    const uint32_t length =
-        other_batches(s) ? UNCOUNTED : QN_AUTO_EPOCH >> (s->odd > 0);
+    const uint32_t length = unlike ? UNCOUNTED : QN_AUTO_EPOCH >> (s->odd > 0);
     return s->seen.operations >= length ||
            (crowd_fails(now, &s->seen) && FAILED * s->seen.failed > UNCOUNTED);
 }
@@ -213,5 +213,12 @@ uint32_t qn_auto_rule(uint32_t parts, uint32_t now,
     if (now != s->home) {
         return tried(now, cost, time, s);
     }
-    return epoch_ends(now, s) ? next_of(parts, now, cost, time, s) : now;
+    /* Told since the last call, not in all of the epoch: what was told before
+     * a change of the load would hide it. */
+    const bool unlike = other_batches(w, s);
+    if (!epoch_ends(now, unlike, s)) {
+        return now;
+    }
+    keep_cost(cost, unlike, s);
+    return next_of(parts, now, time, s);
 }

@@ -28,7 +28,8 @@
  * by what an operation costs at home; all of one class of cost share their
  * trials. So a load that comes back, as where other processes take a core again
  * and again, does not begin anew. Such batches end an epoch early, and make
- * trials due.
+ * trials due. An epoch that differs begins no trial: the load may have changed
+ * within it, and of two loads nothing is to be compared.
  *
  * Pure: no shared memory, no clock.
  */

@@ -218,8 +218,6 @@ Test(auto_rule, a_load_of_another_cost_is_tried_at_once)
     cr_expect_eq(r.s.home, QN_AUTO_CC_SYNCH);
 }
 
-/* Where batches are more than four times as long it is another load, at
- * whatever cost, and that takes no epoch of 1024 operations to see. */
 /* What was put off at a high cost is long for a low one. */
 Test(auto_rule, a_far_cheaper_load_is_tried_at_once)
 {
@@ -233,23 +231,53 @@ Test(auto_rule, a_far_cheaper_load_is_tried_at_once)
     }
 }
 
+/* A counter of few threads, in cc_synch, to which many come. */
+static const struct load few_come = {3, {500, 200, 300}, 10, 5};
+static const struct load many_come = {3, {9000, 150, 100}, 600, 32};
+
+/* Where batches are more than four times as long it is another load, at
+ * whatever cost. Whenever in an epoch that happens, it takes two of 256
+ * operations to see. */
 Test(auto_rule, much_longer_batches_are_another_load)
 {
-    const struct load few = {3, {500, 200, 300}, 10, 5};
-    const struct load many = {3, {9000, 200, 100}, 600, 32};
-    struct run r = {.time = 1};
-    operate(&r, &few, 300 * QN_AUTO_EPOCH);
-    while (r.now != QN_AUTO_CC_SYNCH) {
-        window(&r, &few);
+    for (uint32_t i = 0; i < QN_AUTO_EPOCH / 64; i++) {
+        struct run r = {.time = 1};
+        operate(&r, &few_come, 300 * QN_AUTO_EPOCH);
+        while (r.now != QN_AUTO_CC_SYNCH || !r.s.warm) {
+            window(&r, &few_come);
+        }
+        operate(&r, &few_come, (uint64_t)64 * i);
+        cr_assert_eq(r.s.home, QN_AUTO_CC_SYNCH);
+        const uint64_t before = r.operations;
+        while (r.now == QN_AUTO_CC_SYNCH && r.operations < 2 * before) {
+            window(&r, &many_come);
+        }
+        cr_expect_eq(r.now, QN_AUTO_H_SYNCH);
+        cr_expect_leq(r.operations - before, QN_AUTO_EPOCH / 2 + 64,
+                      "%u windows into an epoch: %lu", i,
+                      r.operations - before);
     }
-    cr_assert_eq(r.s.home, QN_AUTO_CC_SYNCH);
-    const uint64_t before = r.operations;
-    while (r.now == QN_AUTO_CC_SYNCH && r.operations < 2 * before) {
-        window(&r, &many);
+}
+
+/* That epoch has many batches still, so a lock would make sense, of which an
+ * operation takes 60 times as long by now. */
+Test(auto_rule, an_epoch_in_which_the_load_changes_begins_no_trial)
+{
+    uint32_t changes = 0;
+    for (uint32_t i = 0; i < 1024; i++) {
+        struct run r = {.time = 1};
+        operate(&r, &few_come, 20 * QN_AUTO_EPOCH + (uint64_t)64 * i);
+        if (r.now != QN_AUTO_CC_SYNCH || r.s.home != QN_AUTO_CC_SYNCH) {
+            continue; /* a trial is under way */
+        }
+        changes++;
+        const uint64_t in_lock = r.in[QN_AUTO_LOCK];
+        operate(&r, &many_come, 4 * QN_AUTO_EPOCH);
+        cr_expect_eq(r.in[QN_AUTO_LOCK], in_lock, "%u windows: %lu operations",
+                     i, r.in[QN_AUTO_LOCK] - in_lock);
+        cr_expect_eq(r.now, QN_AUTO_H_SYNCH);
     }
-    cr_expect_eq(r.now, QN_AUTO_H_SYNCH);
-    cr_expect_leq(r.operations - before, QN_AUTO_EPOCH, "%lu",
-                  r.operations - before);
+    cr_expect_gt(changes, 900);
 }
 
 /* Nothing happens for an hour while a trial lasts: that is no loss of it. */
