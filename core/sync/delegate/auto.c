@@ -37,7 +37,6 @@
 #include "core/sync/delegate/backend.h"
 #include "core/sync/delegate/backends.h"
 #include "core/sync/delegate/delegate_mutant.h"
-#include "core/sync/delegate/under_lock.h"
 
 /* What runs seldom would be in each call. */
 #define NOT_INLINE __attribute__((noinline))
@@ -264,6 +263,58 @@ static NOT_INLINE uint64_t call_parts(const struct qn_backend *b,
     }
 }
 
+/* ---- under the lock ----
+ *
+ * Few clients use it, again and again, so call_lock is the part's own call with
+ * as few instructions as can be. What is seldom needed is apart, and has the
+ * object's own `b` and `c`: to keep those of the part beside them costs four.
+ */
+
+static NOT_INLINE bool begin_at_lock(const struct qn_backend *b,
+                                     struct qn_backend_client *c, uint64_t word)
+{
+    return qn_auto_begin(b + 1, c + 1, word);
+}
+
+static NOT_INLINE uint64_t leave_lock(const struct qn_backend *b,
+                                      struct qn_backend_client *c, uint32_t op,
+                                      uint64_t arg)
+{
+    qn_lock_release(&c[1].lock);
+    look_again(b, c);
+    return call_parts(b, c, op, arg);
+}
+
+static NOT_INLINE uint64_t end_at_lock(const struct qn_backend *b,
+                                       struct qn_backend_client *c,
+                                       uint64_t result)
+{
+    qn_auto_end(b + 1, c + 1);
+    qn_lock_release(&c[1].lock);
+    if (c[1].owes) {
+        tell(b + 1, c + 1);
+    }
+    return result;
+}
+
+static inline uint64_t call_lock(const struct qn_backend *b,
+                                 struct qn_backend_client *c, uint32_t op,
+                                 uint64_t arg)
+{
+    qn_lock_acquire(&c[1].lock);
+    const uint64_t word = qn_auto_word(b + 1);
+    if (word != c[1].word && !begin_at_lock(b, c, word)) {
+        return leave_lock(b, c, op, arg);
+    }
+    const uint64_t result = qn_backend_execute(b + 1, true, op, arg);
+    qn_backend_count(c + 1, 1);
+    if (qn_auto_is_due(c + 1)) {
+        return end_at_lock(b, c, result);
+    }
+    qn_lock_release(&c[1].lock);
+    return result;
+}
+
 static uint64_t call(const struct qn_backend *b, struct qn_backend_client *c,
                      uint32_t op, uint64_t arg)
 {
@@ -273,19 +324,8 @@ static uint64_t call(const struct qn_backend *b, struct qn_backend_client *c,
         qn_store(&a->word, (word + (UINT64_C(1) << 32)) ^ QN_AUTO_CC_SYNCH,
                  QN_RELEASE);
     }
-    /* The lock, which few clients use, has as few instructions as can be. */
-    if (c->part != QN_AUTO_LOCK) {
-        return call_parts(b, c, op, arg);
-    }
-    const uint64_t result = qn_under_lock_call(b + 1, c + 1, op, arg);
-    if (result == QN_DELEGATE_ELSEWHERE) {
-        look_again(b, c);
-        return call_parts(b, c, op, arg);
-    }
-    if (c[1].owes) {
-        tell(b + 1, c + 1);
-    }
-    return result;
+    return c->part == QN_AUTO_LOCK ? call_lock(b, c, op, arg)
+                                   : call_parts(b, c, op, arg);
 }
 
 /* ---- another backend ---- */
@@ -333,7 +373,7 @@ void qn_auto_end(const struct qn_backend *b, struct qn_backend_client *c)
     begin_window(b, c, c->window);
     if (to != b->index) {
         c->stats.changes++;
-        /* release -> acquire in qn_backend_begin. */
+        /* release -> acquire in qn_auto_word. */
         qn_store(&a->chooser.word, ((c->word >> 32) + 1) << 32 | to,
                  QN_RELEASE);
     }

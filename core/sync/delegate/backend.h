@@ -49,6 +49,14 @@ bool qn_auto_begin(const struct qn_backend *b, struct qn_backend_client *c,
                    uint64_t word);
 void qn_auto_end(const struct qn_backend *b, struct qn_backend_client *c);
 
+/** The word, as an executor of a part loads it. */
+static inline uint64_t qn_auto_word(const struct qn_backend *b)
+{
+    /* acquire -> release in qn_auto_end: what the executors of other backends
+     * have done. */
+    return qn_load(&b->chooser->word, QN_ACQUIRE);
+}
+
 /** A batch begins. @return does this backend run operations? */
 static inline bool qn_backend_begin(const struct qn_backend *b,
                                     struct qn_backend_client *c)
@@ -56,9 +64,7 @@ static inline bool qn_backend_begin(const struct qn_backend *b,
     if (b->chooser == NULL) {
         return true;
     }
-    /* acquire -> release in `change` of auto.c: what the executors of other
-     * backends have done. */
-    const uint64_t word = qn_load(&b->chooser->word, QN_ACQUIRE);
+    const uint64_t word = qn_auto_word(b);
     return word == c->word || qn_auto_begin(b, c, word);
 }
 
@@ -73,8 +79,23 @@ static inline uint64_t qn_backend_execute(const struct qn_backend *b,
     return b->run(b->ctx, op, arg) & QN_DELEGATE_VALUE;
 }
 
+/** A batch of `served` operations goes into the client's totals. */
+static inline void qn_backend_count(struct qn_backend_client *c,
+                                    uint32_t served)
+{
+    c->stats.batches++;
+    c->stats.served += served;
+}
+
+/** @return is qn_auto_end to be called? The totals of a client tell what it has
+ *  seen (auto.c). */
+static inline bool qn_auto_is_due(const struct qn_backend_client *c)
+{
+    return c->stats.served + c->lock.stats.cas_failed >= c->tells;
+}
+
 /** The batch of `served` operations ends; the exclusion has not been handed
- * over yet. Later the totals of the client tell what it has seen (auto.c). */
+ * over yet. */
 static inline void qn_backend_end(const struct qn_backend *b,
                                   struct qn_backend_client *c, bool begun,
                                   uint32_t served)
@@ -82,10 +103,8 @@ static inline void qn_backend_end(const struct qn_backend *b,
     if (!begun) {
         return;
     }
-    c->stats.batches++;
-    c->stats.served += served;
-    if (b->chooser != NULL &&
-        c->stats.served + c->lock.stats.cas_failed >= c->tells) {
+    qn_backend_count(c, served);
+    if (b->chooser != NULL && qn_auto_is_due(c)) {
         qn_auto_end(b, c);
     }
 }

@@ -3,8 +3,7 @@
  * few ask at a time. Each hand-over moves the lock, the data and, with a queue
  * lock, a node.
  */
-#include "core/sync/delegate/under_lock.h"
-
+#include "core/sync/delegate/backend.h"
 #include "core/sync/delegate/backends.h"
 
 static struct qn_lock_opts lock_opts(const struct qn_delegate_opts *o)
@@ -40,7 +39,15 @@ static void leave(const struct qn_backend *b, struct qn_backend_client *c)
 static uint64_t call(const struct qn_backend *b, struct qn_backend_client *c,
                      uint32_t op, uint64_t arg)
 {
-    return qn_under_lock_call(b, c, op, arg);
+    qn_lock_acquire(&c->lock);
+    if (!qn_backend_begin(b, c)) {
+        qn_lock_release(&c->lock);
+        return QN_DELEGATE_ELSEWHERE;
+    }
+    const uint64_t result = qn_backend_execute(b, true, op, arg);
+    qn_backend_end(b, c, true, 1);
+    qn_lock_release(&c->lock);
+    return result;
 }
 
 const struct qn_delegate_type qn_delegate_under_lock = {
