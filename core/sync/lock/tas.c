@@ -15,7 +15,8 @@
  *
  * With own_cores none sleeps, and the release is a store.
  *
- * tas looks by compare-and-swap, each of which takes the line from the holder.
+ * tas looks by compare-and-swap, each of which takes the line from the holder,
+ * and pauses in between.
  * ttas looks by loads, and after a lost race pauses for twice as long as after
  * the one before (Anderson 1990).
  */
@@ -27,7 +28,10 @@
 enum { FREE = 0, TAKEN = 1, SLEEPERS = 2 };
 
 /* Pauses behind a lost race, at most: some 2 us. */
-#define PAUSES_MAX 32u
+#define PAUSES_MAX    32u
+/* Looks of tas from one attempt to the next. An attempt that fails takes the
+ * line from the holder, which must have it back to release. */
+#define ATTEMPT_LOOKS 4u
 
 static bool test_and_set(struct qn_lock_client *c)
 {
@@ -100,8 +104,9 @@ static int tas_until(struct qn_lock_client *c, qn_time_t deadline)
     }
     qn_baton_backoff(&p);
     bool taken = false;
-    while (!taken && qn_backoff_again(&p)) {
-        taken = test_and_set(c);
+    for (uint32_t i = 1; !taken && qn_backoff_again(&p); i++) {
+        /* Behind a yield at once: the holder may have had this core. */
+        taken = (i % ATTEMPT_LOOKS == 0 || p.yields > 0) && test_and_set(c);
     }
     c->stats.waits.yields += p.yields;
     return taken ? QN_OK : sleep_until_taken(c, deadline);
