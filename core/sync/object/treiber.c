@@ -17,9 +17,11 @@
 #include "core/base/err.h"
 #include "core/sync/object/mutant.h"
 
-#define TREIBER_BATCH     16u
-#define TREIBER_BATCH_MAX 4096u
-#define TREIBER_PAUSES    64u /* most, after an attempt that has failed */
+#define TREIBER_BATCH      16u
+#define TREIBER_BATCH_MAX  4096u
+/* After an attempt that has failed: at first, and at most. */
+#define TREIBER_PAUSES     4u
+#define TREIBER_PAUSES_MAX 64u
 
 struct treiber_node {
     qn_a64 value;
@@ -86,7 +88,7 @@ static bool top_cas(struct qn_treiber_client *c, struct qn_pair *top,
     for (uint32_t i = 0; i < *pauses; i++) {
         qn_pause();
     }
-    *pauses = QN_MIN(2 * *pauses, TREIBER_PAUSES);
+    *pauses = QN_MIN(2 * *pauses, TREIBER_PAUSES_MAX);
     return false;
 }
 
@@ -94,7 +96,7 @@ static void stack_push(struct qn_treiber_client *c, struct qn_pair *top,
                        uint32_t number, bool batches)
 {
     qn_a32 *link = link_of(c->node, number, batches);
-    uint32_t pauses = 1;
+    uint32_t pauses = TREIBER_PAUSES;
     for (;;) {
         /* relaxed: what was loaded of two moments fails below, since no tag
          * comes twice. */
@@ -112,7 +114,7 @@ static void stack_push(struct qn_treiber_client *c, struct qn_pair *top,
 static uint32_t stack_pop(struct qn_treiber_client *c, struct qn_pair *top,
                           bool batches)
 {
-    uint32_t pauses = 1;
+    uint32_t pauses = TREIBER_PAUSES;
     for (;;) {
         /* acquire -> the compare-and-swap that pushed the node: its link and
          * its value. seq_cst: that the stack is empty is said of one order of
