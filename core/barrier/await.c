@@ -14,7 +14,8 @@
  * threads on two cores: 20 pauses in front of each yield, 1.35 times as long;
  * with some yields and then sleep, as long as with yields for ever). Whether
  * that is so the barrier was told, and a member also learns it: a wait that
- * its look did not end makes the next ones do without.
+ * its look did not end makes the next ones do without. Likewise yields: two
+ * threads that compute beside 8 members on two cores made an episode 2 ms long.
  */
 #include "core/barrier/barrier_internal.h"
 #include "core/base/bits.h"
@@ -33,6 +34,13 @@
  * others slept meanwhile, each would be late for the next episode by its own
  * wake-up, and they would never get out of it. */
 #define YIELD_NS    (50 * QN_US)
+/* A yield lasts for a time slice of 1 to 4 ms where a thread of another program
+ * computes on the core, while a thread that is woken takes the core from that
+ * one. So when yields took longer than a team needs to pass the core round (256
+ * threads of two cores: 0.2 ms), the waits that follow sleep at once, for so
+ * many times as long. */
+#define SLICE_NS    (500 * QN_US)
+#define SLICES      64u
 /* Waits without a look, after one that did not help: doubled to this. */
 #define BLIND_MOST  63u
 
@@ -87,10 +95,9 @@ static bool look(qn_a32 *word, uint32_t end)
     return over;
 }
 
-static bool yield_and_look(struct qn_barrier_member *me, qn_a32 *word,
-                           uint32_t end)
+static bool yields_until(struct qn_barrier_member *me, qn_a32 *word,
+                         uint32_t end, qn_time_t until)
 {
-    const qn_time_t until = qn_clock_now() + YIELD_NS;
     for (uint32_t i = 0; qn_may_look(); i++) {
         if (i >= YIELDS && qn_clock_now() >= until) {
             break;
@@ -102,6 +109,21 @@ static bool yield_and_look(struct qn_barrier_member *me, qn_a32 *word,
         }
     }
     return false;
+}
+
+static bool yield_and_look(struct qn_barrier_member *me, qn_a32 *word,
+                           uint32_t end)
+{
+    const qn_time_t from = qn_clock_now();
+    if (from < me->yields_from) {
+        return false;
+    }
+    const bool over = yields_until(me, word, end, from + YIELD_NS);
+    const qn_time_t now = qn_clock_now();
+    if (now - from > SLICE_NS) {
+        me->yields_from = now + SLICES * (now - from);
+    }
+    return over;
 }
 
 static void look_on(struct qn_barrier_member *me, qn_a32 *word, uint32_t end)

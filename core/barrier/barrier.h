@@ -79,7 +79,8 @@ struct qn_barrier_member {
     uint32_t parent; /* of the root: itself */
     uint32_t children, first_child, last_child;
     uint32_t blind; /* waits that yield without a look, before the next look */
-    uint32_t blind_next; /* as it was set last */
+    uint32_t blind_next;   /* as it was set last */
+    qn_time_t yields_from; /* ns, monotonic: before that it parks instead */
     struct qn_wait_stats waits;
 };
 

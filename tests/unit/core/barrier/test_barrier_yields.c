@@ -1,0 +1,94 @@
+/* Two members that share a core, in virtual time: what happens while one of
+ * them yields or sleeps is done here in place of it. */
+#include "core/base/clock.h"
+#include "core/wait/park.h"
+#include "tests/unit/core/barrier/barrier_of.h"
+
+static struct qn_barrier_member waits, late;
+static qn_time_t now = QN_S;
+static qn_time_t yield_ns, sleep_ns; /* what one takes */
+static uint32_t yields;              /* before the late one comes */
+
+qn_time_t __wrap_qn_clock_now(void);
+void __wrap_qn_park_yield(void);
+int __wrap_qn_park_word(qn_a32 *word, uint32_t seen, qn_time_t deadline);
+
+qn_time_t __wrap_qn_clock_now(void)
+{
+    return now;
+}
+
+void __wrap_qn_park_yield(void)
+{
+    now += yield_ns;
+    if (yields > 0 && --yields == 0) {
+        qn_barrier_wait(&late);
+    }
+}
+
+int __wrap_qn_park_word(qn_a32 *word, uint32_t seen, qn_time_t deadline)
+{
+    cr_assert_eq(qn_load(word, QN_RELAXED), seen);
+    cr_assert_eq(deadline, QN_TIME_NEVER, "it wakes by itself");
+    now += sleep_ns;
+    qn_barrier_wait(&late);
+    return QN_OK;
+}
+
+static void *two_members_of_a_core(void)
+{
+    const struct qn_barrier_opts o = {.members = 2, .cores = 1};
+    void *memory = barrier_of(&o);
+    cr_assert_eq(qn_barrier_join(memory, 0, &waits), QN_OK);
+    cr_assert_eq(qn_barrier_join(memory, 1, &late), QN_OK);
+    return memory;
+}
+
+/* An episode, which the late member enters behind that many yields; 0: while
+ * the other one sleeps. */
+static void episode(uint32_t behind)
+{
+    yields = behind;
+    qn_barrier_wait(&waits);
+}
+
+Test(barrier_yields, a_member_that_comes_behind_short_ones_is_not_slept_for)
+{
+    void *memory = two_members_of_a_core();
+    yield_ns = 2 * QN_US;
+    for (uint32_t i = 0; i < 1000; i++) {
+        episode(1 + i % 20);
+    }
+    cr_expect_eq(waits.waits.parks, 0);
+    free(memory);
+}
+
+/* Another program had the core: a sleeper would have got it back earlier. */
+Test(barrier_yields, one_that_took_a_time_slice_makes_the_next_waits_sleep)
+{
+    void *memory = two_members_of_a_core();
+    yield_ns = 2 * QN_MS;
+    sleep_ns = QN_MS;
+    episode(1);
+    cr_expect_eq(waits.waits.parks, 0);
+    for (uint32_t i = 0; i < 64 * 2; i++) {
+        episode(0);
+        cr_expect_eq(waits.waits.yields, 1, "it yields in wait %u", i);
+    }
+    episode(1);
+    cr_expect_eq(waits.waits.yields, 2);
+    cr_expect_eq(waits.waits.parks, 64 * 2);
+    free(memory);
+}
+
+Test(barrier_yields, many_short_ones_in_vain_make_only_that_wait_sleep)
+{
+    void *memory = two_members_of_a_core();
+    yield_ns = 2 * QN_US;
+    sleep_ns = 10 * QN_MS;
+    episode(0);
+    cr_expect_eq(waits.waits.parks, 1);
+    episode(1);
+    cr_expect_eq(waits.waits.parks, 1);
+    free(memory);
+}
