@@ -6,7 +6,7 @@
  *
  * The method is that of the EPCC micro-benchmarks (Bull, 1999): the time of
  * many constructs in a row, each around the same short delay, less the time of
- * as many delays in one thread. Each sample takes about US microseconds; a
+ * as many delays in one thread. A sample takes US microseconds to twice that; a
  * sample of each construct follows the other, so that a drift of the machine
  * counts for all.
  *
@@ -25,7 +25,8 @@
 #define SAMPLES_MAX 1000
 #define DELAY       70 /* turns of a loop, about 0.1 us */
 #define COUNT_FIRST 10
-#define COUNT_MOST  100000
+#define COUNT_MOST  (COUNT_FIRST << 13)
+#define TRIES       3
 #define POINTS      512
 #define DIMENSIONS  8
 #define OPENING     4000 /* what one more centre costs */
@@ -236,6 +237,27 @@ static double us_of_one(const struct construct *c, int count)
     return (omp_get_wtime() - from) * 1e6 / count;
 }
 
+/* One try that another process holds up would be long, too. */
+static bool is_long(const struct construct *c, int count, double us)
+{
+    int tries = 0;
+    while (tries < TRIES && us_of_one(c, count) * count >= us) {
+        tries++;
+    }
+    return tries == TRIES;
+}
+
+/* Doubled until a sample is long, as in EPCC's: the region around a few
+ * barriers takes longer than they do. */
+static int count_of(const struct construct *c, double us)
+{
+    int count = COUNT_FIRST;
+    while (count < COUNT_MOST && !is_long(c, count, us)) {
+        count *= 2;
+    }
+    return count;
+}
+
 static int by_value(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -246,14 +268,7 @@ static void measure(int samples, double us)
 {
     int count[CONSTRUCTS];
     for (int c = 0; c < CONSTRUCTS; c++) {
-        const double one = us_of_one(&constructs[c], COUNT_FIRST);
-        const double many = us / (one > 0 ? one : us);
-        count[c] = many < COUNT_FIRST  ? COUNT_FIRST
-                   : many > COUNT_MOST ? COUNT_MOST
-                                       : (int)many;
-        if (constructs[c].run == kernel) {
-            kernel(count[c]); /* the cost that it must have */
-        }
+        count[c] = count_of(&constructs[c], us);
     }
     for (int s = 0; s < samples; s++) {
         for (int c = 0; c < CONSTRUCTS; c++) {
