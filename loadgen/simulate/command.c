@@ -33,6 +33,12 @@ static int take_topologies(const struct qn_option *o, const char *text)
     return qn_topology_names_add(&s->topologies, text);
 }
 
+static int take_forms(const struct qn_option *o, const char *text)
+{
+    struct qn_simulate *s = o->to;
+    return qn_topology_names_add(&s->forms, text);
+}
+
 /* "kill:3@100us", "stop:3@10us-50us", "slow:3*4", "lines:3*2@10us". */
 bool qn_simulate_fault(struct qn_sim_fault *out, const char *text)
 {
@@ -97,6 +103,9 @@ static const struct qn_option table[] = {
               "one node on each of these cores, by number: 0-7,16"),
     QN_OPTION("topology", "NAME,...", take_topologies, 0,
               "topologies, as in quoin tree; rings for ack (all of them)"),
+    QN_OPTION("form", "NAME,...", take_forms, 0,
+              "barrier: on shared lines: central, dissemination, mcs, tree; "
+              "without --topology only these (all of them)"),
     QN_OPTION("transport", "NAME", qn_option_string, AT(transport_name),
               "what carries messages: ump, ffq, ffq_shared; udn on a machine "
               "with queues of words (ump)"),
@@ -162,6 +171,15 @@ static int check(const struct qn_simulate *s)
         (s->size % 8 != 0 || s->size > 48)) {
         return qn_simulate_fail(
             s, "--size of a reduction is 8 to 48 bytes, a multiple of 8");
+    }
+    const bool forms = qn_topology_names_next(&s->forms, NULL) != NULL;
+    if (forms && s->op != QN_VIRTUAL_BARRIER) {
+        return qn_simulate_fail(
+            s, "--form is for barrier; other operations have none");
+    }
+    if (forms && (s->plot != NULL || s->trace != NULL)) {
+        return qn_simulate_fail(
+            s, "--plot and --trace draw a topology; leave --form out");
     }
     if (s->sources > 0 && s->op != QN_VIRTUAL_ACK) {
         return qn_simulate_fail(
@@ -330,7 +348,9 @@ static int add_all(struct qn_simulate *s)
         }
     }
     const char *name = NULL;
-    bool all = qn_topology_names_next(&s->topologies, NULL) == NULL;
+    const bool forms = qn_topology_names_next(&s->forms, NULL) != NULL;
+    const bool named = qn_topology_names_next(&s->topologies, NULL) != NULL;
+    bool all = !named && !forms;
     int status = all ? qn_simulate_add(s, "auto", &o) : 0;
     while (status == 0 &&
            (name = qn_topology_names_next(&s->topologies, name)) != NULL) {
@@ -343,7 +363,9 @@ static int add_all(struct qn_simulate *s)
         bool runs = s->op == QN_VIRTUAL_ACK || strncmp(name, "ring", 4) != 0;
         status = runs ? qn_simulate_add(s, name, &o) : 0;
     }
-    return status;
+    return status == 0 && (forms || (all && s->op == QN_VIRTUAL_BARRIER))
+               ? qn_simulate_forms(s)
+               : status;
 }
 
 /* ---- the command ---- */
@@ -366,9 +388,11 @@ static int run(struct qn_simulate *s)
     }
     for (uint32_t i = 0; i < s->rows && status == 0; i++) {
         if (s->row[i].wrong > 0) {
-            fprintf(stderr, "%s: %s: %llu messages lost or damaged\n",
-                    s->program, s->row[i].name,
-                    (unsigned long long)s->row[i].wrong);
+            fprintf(stderr, "%s: %s: %llu %s\n", s->program, s->row[i].name,
+                    (unsigned long long)s->row[i].wrong,
+                    s->op == QN_VIRTUAL_BARRIER
+                        ? "times a member left before all had entered"
+                        : "messages lost or damaged");
             status = 1;
         }
     }
@@ -457,6 +481,7 @@ int qn_simulate_command(int argc, char **argv)
     }
     qn_machine_destroy(s->m);
     qn_topology_names_fini(&s->topologies);
+    qn_topology_names_fini(&s->forms);
     free(s);
     return status;
 }

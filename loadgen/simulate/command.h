@@ -15,7 +15,7 @@
 #include "loadgen/topo/model/topology_names.h"
 #include "loadgen/topo/model/topology_spec.h"
 
-#define QN_SIMULATE_ROWS 64u /* topologies */
+#define QN_SIMULATE_ROWS 64u /* topologies and forms */
 #define QN_GHZ_USUAL     2.0 /* of machines whose clock is not known */
 
 /** One topology. What is unknown is NAN. */
@@ -26,6 +26,7 @@ struct qn_simulate_row {
     double rate, bound; /* operations per second; bound by the busiest core */
     uint64_t operations, wrong;
     bool incomplete; /* a node was killed, or the time was over */
+    bool chosen;     /* of the forms on shared lines */
     struct qn_timed_result run;
 };
 
@@ -35,7 +36,7 @@ struct qn_simulate {
     enum qn_virtual op;
     const char *machine, *cores, *plot, *trace, *transport_name;
     const struct qn_transport *transport; /* of that name */
-    struct qn_topology_names topologies;
+    struct qn_topology_names topologies, forms;
     uint64_t nodes, root, size, count, window, sources, seed;
     uint32_t warm; /* as in virtual.h; if alone */
     double jitter;
@@ -72,6 +73,14 @@ double qn_simulate_queued(const struct qn_simulate *s);
  *  that of the next ones, in *o. @return the exit status. (topology.c) */
 int qn_simulate_add(struct qn_simulate *s, const char *name,
                     struct qn_topology_spec_opts *o);
+
+/** Prices of the group's machine, index i for node i. @param prices  Filled;
+ *  qn_prices_destroy. @return QN_OK; QN_EINVAL, QN_ENOMEM. (topology.c) */
+int qn_simulate_prices(const struct qn_simulate *s, struct qn_prices **prices);
+
+/** Predict and run the forms of a barrier on shared lines that are named, or
+ *  all of them: the next rows. @return the exit status. (form.c) */
+int qn_simulate_forms(struct qn_simulate *s);
 
 /** @return QN_OK or QN_EIO. */
 int qn_simulate_report(const struct qn_simulate *s, FILE *to);

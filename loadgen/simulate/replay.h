@@ -79,7 +79,7 @@ int qn_replay_s1_commit(const struct qn_machine *m,
 
 /**
  * A barrier on shared lines (core/barrier): all members begin; until the last
- * one has left it. They have cores of their own. (replay_s2_shared.c)
+ * one has left it. They have cores of their own.
  *
  * @param m     Each core has a member; only transfers are priced.
  * @param form  Of core/barrier; NULL: what core/barrier/selection chooses.

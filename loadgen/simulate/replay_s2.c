@@ -15,8 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/barrier/selection/selection.h"
 #include "core/base/bits.h"
+#include "core/base/clock.h"
 #include "core/base/err.h"
+#include "core/sim/timed/coherent.h"
+#include "loadgen/simulate/barrier/shared_barrier.h"
 #include "loadgen/simulate/command.h"
 #include "loadgen/simulate/replay.h"
 #include "loadgen/topo/model/cores.h"
@@ -25,7 +29,11 @@
 #define COUNT  3u  /* barriers over the tree: they repeat */
 #define WARM   33u /* each line of a lane was used once */
 #define WITHIN 0.35
-#define NODES  4u /* of memory, of those that have more sockets */
+#define SHARED                                                                 \
+    5u /* on shared lines: they repeat but for the order at a line             \
+        */
+#define EPISODE (100 * QN_US) /* more than one takes */
+#define NODES   4u            /* of memory, of those that have more sockets */
 
 /* Of a transfer: for how long it occupies a narrow link between sockets. */
 #define NARROW 0.2
@@ -145,6 +153,52 @@ static int run_tree(const struct qn_machine *m, double ghz, double *ns)
     }
     free(s);
     return status;
+}
+
+static int run_shared(const struct qn_machine *m,
+                      struct qn_shared_barrier_opts *o, double ghz, double link,
+                      double *ns)
+{
+    static uint32_t core[QN_CORES_MAX];
+    const struct qn_coherent_opts c = {
+        .clock_ghz = ghz, .bare = true, .link = link};
+    struct qn_shared_barrier_result r;
+    for (uint32_t i = 0; i < m->n; i++) {
+        core[i] = i;
+    }
+    int err = qn_coherent_create(&o->prices, m, core, m->n, &c);
+    if (err != QN_OK) {
+        return err;
+    }
+    err = qn_shared_barrier_run(&r, o);
+    qn_prices_destroy(o->prices);
+    if (err != QN_OK) {
+        return err;
+    }
+    qn_timed_result_free(&r.run);
+    if (r.incomplete || r.wrong > 0) {
+        return QN_ECORRUPT;
+    }
+    *ns = r.median_ns;
+    return QN_OK;
+}
+
+int qn_replay_s2_shared(const struct qn_machine *m, const char *form,
+                        double ghz, double link, double *ns)
+{
+    struct qn_barrier_selection c;
+    const int err = m->n < 2 ? QN_EINVAL : qn_barrier_select(&c, m, m->n);
+    if (err != QN_OK) {
+        return err;
+    }
+    struct qn_shared_barrier_opts o = {.form = form != NULL ? form : c.form,
+                                       .tree = &c.tree,
+                                       .members = m->n,
+                                       .episode_ns = EPISODE,
+                                       .alone = true,
+                                       .count = SHARED,
+                                       .seed = 1};
+    return run_shared(m, &o, ghz, link, ns);
 }
 
 static int run_all(const struct qn_machine *m, struct barriers *b)

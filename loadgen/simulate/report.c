@@ -41,12 +41,12 @@ static void write_text(const struct qn_simulate *s, FILE *to)
         s->m->name[0] != '\0' ? s->m->name : s->machine, s->m->n,
         (unsigned)s->size, (unsigned)s->count, (unsigned long long)s->seed,
         s->clock_known ? "" : ", clock unknown: 2 GHz");
-    fprintf(to, "%-12s %10s %10s %10s %6s %10s %10s %6s\n", "topology",
+    fprintf(to, "%-20s %10s %10s %10s %6s %10s %10s %6s\n", "topology",
             "median_ns", "p99_ns", "predicted", "ratio", "per_second", "bound",
             "ratio");
     for (uint32_t i = 0; i < s->rows; i++) {
         const struct qn_simulate_row *row = &s->row[i];
-        fprintf(to, "%-12s", row->name);
+        fprintf(to, "%-20s", row->name);
         cell(to, row->median_ns, 10, 1);
         cell(to, row->p99_ns, 10, 1);
         cell(to, row->predicted_ns, 10, 1);
@@ -54,7 +54,10 @@ static void write_text(const struct qn_simulate *s, FILE *to)
         cell(to, row->rate, 10, 0);
         cell(to, row->bound, 10, 0);
         cell(to, row->rate / row->bound, 6, 3);
-        fputs(row->incomplete ? "  incomplete\n" : "\n", to);
+        fputs(row->incomplete ? "  incomplete\n"
+              : row->chosen   ? "  chosen\n"
+                              : "\n",
+              to);
     }
     if (s->rows == 1) {
         qn_account_print(&s->row[0].run, s->row[0].name, to);
@@ -78,7 +81,7 @@ static json_t *row_json(const struct qn_simulate_row *row)
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)row->run.hash);
     return json_pack(
         "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:b, s:I, s:s, "
-        "s:o}",
+        "s:o, s:b}",
         "topology", row->name, "median_ns", number(row->median_ns), "p99_ns",
         number(row->p99_ns), "predicted_ns", number(row->predicted_ns),
         "latency_ratio", number(row->median_ns / row->predicted_ns),
@@ -87,7 +90,7 @@ static json_t *row_json(const struct qn_simulate_row *row)
         (json_int_t)row->operations, "wrong", (json_int_t)row->wrong,
         "incomplete", row->incomplete, "accesses",
         (json_int_t)row->run.accesses, "hash", hash, "node_ns",
-        qn_account_json(&row->run));
+        qn_account_json(&row->run), "chosen", row->chosen);
 }
 
 static int write_json(const struct qn_simulate *s, FILE *to)

@@ -57,8 +57,7 @@ static void write_pictures(struct qn_simulate *s, const struct qn_trace *t)
     }
 }
 
-/* Prices of the group's machine, index i for node i. */
-static int make_prices(const struct qn_simulate *s, struct qn_prices **prices)
+int qn_simulate_prices(const struct qn_simulate *s, struct qn_prices **prices)
 {
     static uint32_t core[QN_CORES_MAX];
     struct qn_coherent_opts c = {.clock_ghz = s->ghz, .bare = s->bare};
@@ -182,7 +181,7 @@ static int run_way(struct qn_simulate *s, const struct way *way,
                    struct qn_simulate_row *row)
 {
     struct qn_prices *prices;
-    int err = make_prices(s, &prices);
+    int err = qn_simulate_prices(s, &prices);
     if (err != QN_OK) {
         return err;
     }
@@ -201,7 +200,7 @@ static int draw(struct qn_simulate *s, const struct way *way)
     struct qn_simulate_row row = s->row[0];
     struct qn_prices *prices;
     struct qn_trace trace;
-    int err = make_prices(s, &prices);
+    int err = qn_simulate_prices(s, &prices);
     if (err != QN_OK) {
         return err;
     }

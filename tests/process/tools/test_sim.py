@@ -50,6 +50,39 @@ class Results(unittest.TestCase):
                 self.assertLess(t["latency_ratio"], 1.25, t)
             self.assertEqual("ring:k=2" in names, operation == "ack")
 
+    def test_barriers_on_shared_lines_are_beside_those_over_trees(self):
+        forms = ["lines:central", "lines:dissemination", "lines:mcs",
+                 "lines:tree"]
+        m = ("barrier", "--machine", machine("syn_8x4x1"))
+        rows = result(*m)["topologies"]
+        names = [t["topology"] for t in rows]
+        self.assertEqual(names[-4:], forms)
+        self.assertIn("binary", names)
+        self.assertEqual([t["topology"] for t in rows if t["chosen"]],
+                         [min(rows[-4:], key=lambda t: t["predicted_ns"])
+                          ["topology"]])
+        for t in rows:
+            self.assertEqual(t["wrong"], 0)
+            self.assertGreater(t["per_second"], 0)
+        # Only transfers priced, one at a time: as the prediction counts.
+        alone = result(*m, "--form", "tree,dissemination", "--alone", "--bare")
+        self.assertEqual([t["topology"] for t in alone["topologies"]],
+                         ["lines:tree", "lines:dissemination"])
+        for t in alone["topologies"]:
+            self.assertAlmostEqual(t["latency_ratio"], 1, delta=0.001)
+            self.assertIsNone(t["per_second"])
+        both = result(*m, "--form", "mcs", "--topology", "binary")
+        self.assertEqual([t["topology"] for t in both["topologies"]],
+                         ["binary", "lines:mcs"])
+        killed, = result(*m, "--form", "dissemination", "--fault",
+                         "kill:3@2us")["topologies"]
+        self.assertTrue(killed["incomplete"])
+        self.assertIsNone(killed["median_ns"])
+        tile, = result("barrier", "--machine", tiled("tilegx_8036.json"),
+                       "--form", "central")["topologies"]
+        self.assertGreater(tile["median_ns"], 0)
+        self.assertIsNone(tile["predicted_ns"])
+
     def test_large_collectives_take_as_long_as_their_bytes(self):
         with tempfile.NamedTemporaryFile(suffix=".svg") as picture:
             r = sim("large", "--machine", machine("syn_8x4x1"),
@@ -398,6 +431,11 @@ class Refusals(unittest.TestCase):
                                              "channel", "commit", "replay"])
         self.refused("broadcast", names=["--machine"])
         self.refused("broadcast", "--machine", "/nowhere", names=["/nowhere"])
+        self.refused("broadcast", *m, "--form", "mcs", names=["--form"])
+        self.refused("barrier", *m, "--form", "butterfly",
+                     names=["--form", "dissemination"])
+        self.refused("barrier", *m, "--form", "mcs", "--plot", "a.svg",
+                     names=["--plot", "--form"])
         self.refused("broadcast", *m, "--nodes", "33", names=["--nodes"])
         self.refused("broadcast", *m, "--nodes", "4", "--cores", "0-3",
                      names=["--cores"])
