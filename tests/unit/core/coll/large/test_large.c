@@ -7,6 +7,7 @@
 #include "core/base/err.h"
 #include "core/coll/large/large.h"
 #include "core/coll/large/large_predict.h"
+#include "core/place/outbox.h"
 #include "tests/support/test.h"
 
 static struct qn_large l; /* too large for the stack */
@@ -230,6 +231,51 @@ Test(large, what_another_member_shows_is_checked)
     cr_assert_eq(qn_large_run(&l, &c), QN_ECORRUPT);
     cr_assert_eq(lines[0].word & 1, 1, "the others learn that it has failed");
     cr_assert_eq(qn_large_run(&l, &c), QN_ECORRUPT);
+}
+
+#define PULLED (UINT64_C(64) << 10)
+
+static struct qn_outbox *outbox_of(qn_node_t node, struct qn_outbox_opts *o)
+{
+    struct qn_outbox *b;
+    o->node = node;
+    cr_assert_eq(qn_outbox_create(&b, o), QN_OK);
+    cr_assert_eq(qn_outbox_grow(b, QN_REGION_ARENA, o->arena_bytes), QN_OK);
+    return b;
+}
+
+/* Where long commands wait for their leader: mapped read-only by all others. */
+Test(large, a_broadcast_is_pulled_from_the_arena_of_an_outbox)
+{
+    struct qn_outbox_opts o = {.nodes = 2,
+                               .incarnation = 1,
+                               .arena_bytes = 4 * PULLED,
+                               .numa_node = -1,
+                               .shared = true};
+    struct qn_outbox *mine = outbox_of(0, &o), *peers = outbox_of(1, &o), *seen;
+    cr_assert_eq(qn_outbox_map(&seen, qn_outbox_fd(peers), &o), QN_OK);
+    uint8_t *to = qn_outbox_region(mine, QN_REGION_ARENA);
+    uint8_t *from = qn_outbox_region(peers, QN_REGION_ARENA);
+    const struct qn_large_arena two[2] = {
+        {to, o.arena_bytes},
+        {qn_outbox_region(seen, QN_REGION_ARENA), o.arena_bytes}};
+    init(2, false, true);
+    l.o.arenas = two;
+    struct qn_large_call c = call_of("broadcast/pull/flat", PULLED);
+    c.root = 1;
+    c.in = NULL;
+    c.out = to + PULLED;
+    for (uint64_t i = 0; i < PULLED; i++) {
+        from[PULLED / 2 + i] = (uint8_t)(i * 7 + (i >> 8));
+    }
+    lines[1].shown = PULLED / 2;
+    lines[1].word = 2; /* it has entered */
+    cr_assert_eq(qn_large_run(&l, &c), QN_OK);
+    cr_expect_eq(memcmp(to + PULLED, from + PULLED / 2, PULLED), 0);
+    qn_large_fini(&l);
+    qn_outbox_destroy(seen);
+    qn_outbox_destroy(peers);
+    qn_outbox_destroy(mine);
 }
 
 /* As one does that was called with other bytes. */
