@@ -29,9 +29,12 @@ enum { FREE = 0, TAKEN = 1, SLEEPERS = 2 };
 
 /* Pauses behind a lost race, at most: some 2 us. */
 #define PAUSES_MAX    32u
-/* Looks of tas from one attempt to the next. An attempt that fails takes the
- * line from the holder, which must have it back to release. */
+/* Looks of tas from one attempt to the next, at first. An attempt that fails
+ * takes the line from the holder, which must have it back to release. A client
+ * that has waited for longer has others beside it: `auto` learns by attempts
+ * that fail. */
 #define ATTEMPT_LOOKS 4u
+#define FIRST_LOOKS   16u
 
 static bool test_and_set(struct qn_lock_client *c)
 {
@@ -105,8 +108,7 @@ static int tas_until(struct qn_lock_client *c, qn_time_t deadline)
     qn_baton_backoff(&p);
     bool taken = false;
     for (uint32_t i = 1; !taken && qn_backoff_again(&p); i++) {
-        /* Behind a yield at once: the holder may have had this core. */
-        taken = (i % ATTEMPT_LOOKS == 0 || p.yields > 0) && test_and_set(c);
+        taken = (i % ATTEMPT_LOOKS == 0 || i > FIRST_LOOKS) && test_and_set(c);
     }
     c->stats.waits.yields += p.yields;
     return taken ? QN_OK : sleep_until_taken(c, deadline);
