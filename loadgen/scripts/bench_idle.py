@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 """What idle members of a group use: processor time and wake-ups, over some seconds.
 
-Usage: bench_idle.py STORE [SECONDS]
-
-STORE is the program of examples/store.c. Three of its processes form a group and
-are left alone; what the kernel has counted for each is printed, and what they
+Three processes of STORE, the program of examples/store.c, form a group and are
+left alone; what the kernel has counted for each is printed, and what they
 used together as a share of one core. It is no test: how long a machine is left
 alone is not the program's to say.
 """
+import argparse
 import os
 import subprocess
 import sys
@@ -60,13 +59,19 @@ def measure(store, seconds):
     print("together: %.4f %% of a core" % (sum(ns for ns, _ in used) / passed / 1e7))
 
 
-def main(args):
-    if len(args) not in (1, 2):
-        print(__doc__, file=sys.stderr)
-        return 2
-    measure(args[0], float(args[1]) if len(args) == 2 else 20.0)
+def main():
+    p = argparse.ArgumentParser(description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("store", metavar="STORE")
+    p.add_argument("seconds", metavar="SECONDS", type=float, nargs="?", default=20.0)
+    a = p.parse_args()
+    if not os.access(a.store, os.X_OK):
+        p.error("%s is no program; build the target store" % a.store)
+    if not a.seconds > 0:
+        p.error("SECONDS must be above 0")
+    measure(a.store, a.seconds)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
