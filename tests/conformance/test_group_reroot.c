@@ -37,7 +37,7 @@ struct work {
     uint32_t epoch, last_epoch;
     uint32_t sent;                   /* root: in this epoch */
     struct head heard[QN_NODES_MAX]; /* by sender; number from 1 */
-    uint64_t missing;                /* last root: who has not got it */
+    uint64_t missing;                /* last root: nodes that lack it */
     qn_time_t repeat_at;
     bool told_last, done, wrong;
 };

@@ -61,7 +61,8 @@ Test(rundir, of_others_is_refused, .init = setup, .fini = teardown)
     if (geteuid() == 0) {
         cr_assert_eq(mkdir(dir, 0700), 0);
         cr_assert_eq(chown(dir, 65534, 65534), 0);
-        cr_expect_eq(qn_rundir_path(&c, "a", "s", path), QN_EPERM, "his");
+        cr_expect_eq(qn_rundir_path(&c, "a", "s", path), QN_EPERM,
+                     "owned by another user");
     }
 }
 

@@ -210,7 +210,7 @@ Test(server_topology, vacant_seats_go_with_rules_only)
 }
 
 /* Whatever the rule, replicas sit so that parents come first, all on cores of
- * their own, and who leads first stays where he is. */
+ * their own, and the first leader keeps its place. */
 Test(server_topology, a_tree_made_once_is_in_the_order_of_the_replicas)
 {
     static const char *const names[] = {"adaptive", "cluster", "mst", "mst2"};

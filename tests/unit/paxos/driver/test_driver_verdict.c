@@ -149,8 +149,8 @@ Test(driver_verdict, a_ring_that_reaches_back_is_no_stop)
     world_end(w);
 }
 
-/* Nobody knows what lies in the lanes of who stands still: he is waited for,
- * until he ends. */
+/* What lies in the lanes of a stalled member is not known: the group waits for
+ * it until it ends. */
 Test(driver_verdict, who_stands_still_is_waited_for)
 {
     struct world *w = small_ring(3);

@@ -73,7 +73,7 @@ Test(verdict, one_that_the_ring_helps_is_enough)
     is(&in, QN_VERDICT_STOPPED, 0);
 }
 
-/* It may lie unread in his lane. */
+/* What the group lacks may lie unread in its lane. */
 Test(verdict, who_has_not_read_what_the_ended_had_sent_is_waited_for)
 {
     struct qn_verdict_in in = lost();
@@ -83,7 +83,7 @@ Test(verdict, who_has_not_read_what_the_ended_had_sent_is_waited_for)
     is(&in, QN_VERDICT_STOPPED, 0);
 }
 
-/* He may have what lies behind his gap. */
+/* It may have what lies behind its gap. */
 Test(verdict, who_has_learned_less_is_waited_for)
 {
     struct qn_verdict_in in = lost();

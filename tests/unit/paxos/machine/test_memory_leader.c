@@ -207,7 +207,7 @@ Test(memory_leader, waits_for_nobody_longer_than_a_change_of_leaders_takes)
     end();
 }
 
-/* Another one took this entry for his, and has moved the word. */
+/* Another node took this entry for its own, and has moved the word. */
 Test(memory_leader, steps_down_when_the_word_has_its_epoch)
 {
     begin(HI);
