@@ -44,7 +44,7 @@ static const struct qn_option table[] = {
               "one variant, auto (the one that is predicted to take least), or "
               "all (all)"),
     QN_OPTION("size", "BYTES,...", qn_option_string, AT(sizes),
-              "sizes (64ki,1mi,16mi), multiples of 8: of a broadcast, of a "
+              "sizes (64ki,1mi,16mi), multiples of 4: of a broadcast, of a "
               "reduced vector, of each member's part"),
     QN_OPTION_COUNT("members", "N", AT(members),
                     "members, on the first cores (all cores)", 2, QN_CORES_MAX),
@@ -74,13 +74,13 @@ static int take_sizes(struct command *c)
 {
     bool good = true;
     c->size_count =
-        qn_parse_counts(c->sizes, 8, QN_LARGE_RUN_MOST, c->size, SIZES_MAX);
+        qn_parse_counts(c->sizes, 4, QN_LARGE_RUN_MOST, c->size, SIZES_MAX);
     for (uint32_t i = 0; i < c->size_count; i++) {
-        good = good && c->size[i] % 8 == 0;
+        good = good && c->size[i] % 4 == 0;
     }
     return good && c->size_count > 0
                ? 0
-               : fail("--size takes up to 16 multiples of 8, at most 64mi: "
+               : fail("--size takes up to 16 multiples of 4, at most 64mi: "
                       "64ki,1mi");
 }
 

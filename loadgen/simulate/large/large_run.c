@@ -24,12 +24,13 @@
  * host little. */
 #define LOOK_NS (20 * QN_US)
 
+#define WORD  sizeof(uint32_t) /* an element; a message may be one */
 #define COUNT 2u /* each takes the same time, but for what is in the caches */
 
 struct member {
     struct qn_large l;
     struct qn_alloc work;
-    uint64_t *in, *out;
+    uint32_t *in, *out;
     char *intermediate;
     qn_ps_t begun, ended;
     int rc;
@@ -81,8 +82,8 @@ static int map_arenas(uint32_t n)
         struct member *m = &large_world.member[i];
         char *at = large_world.first + large_world.apart * i;
         large_world.arena[i] = (struct qn_large_arena){at, large_world.apart};
-        m->in = (uint64_t *)(void *)at;
-        m->out = (uint64_t *)(void *)(at + part);
+        m->in = (uint32_t *)(void *)at;
+        m->out = (uint32_t *)(void *)(at + part);
         m->intermediate = at + 2 * part;
         m->work = (struct qn_alloc){take_work, m};
     }
@@ -133,9 +134,20 @@ static void combine_nothing(void *into, const void *from, uint32_t count)
     (void)count;
 }
 
-static uint64_t word_of(uint32_t rank, uint64_t i)
+static const uint32_t zero;
+
+static void add(void *into, const void *from, uint32_t count)
 {
-    return (i + 1) * 0x9e3779b97f4a7c15u + rank * 0x10001u;
+    uint32_t *x = into;
+    const uint32_t *y = from;
+    for (uint32_t i = 0; i < count; i++) {
+        x[i] += y[i];
+    }
+}
+
+static uint32_t word_of(uint32_t rank, uint64_t i)
+{
+    return (uint32_t)(i + 1) * 0x9e3779b9u + rank * 0x10001u;
 }
 
 static uint64_t words_in(uint32_t rank)
@@ -143,12 +155,12 @@ static uint64_t words_in(uint32_t rank)
     const struct qn_large_run_opts *o = large_world.o;
     const bool all =
         o->variant->operation == QN_LARGE_SCATTER && rank == o->root;
-    return o->bytes / 8 * (all ? o->m->n : 1);
+    return o->bytes / WORD * (all ? o->m->n : 1);
 }
 
-static uint64_t sum_of(uint64_t i)
+static uint32_t sum_of(uint64_t i)
 {
-    uint64_t sum = 0;
+    uint32_t sum = 0;
     for (uint32_t x = 0; x < large_world.o->m->n; x++) {
         sum += word_of(x, i);
     }
@@ -158,8 +170,8 @@ static uint64_t sum_of(uint64_t i)
 static bool is_right(uint32_t rank)
 {
     const struct qn_large_run_opts *o = large_world.o;
-    const uint64_t words = o->bytes / 8;
-    const uint64_t *out = large_world.member[rank].out;
+    const uint64_t words = o->bytes / WORD;
+    const uint32_t *out = large_world.member[rank].out;
     const bool root = rank == o->root;
     bool right = true;
     for (uint64_t i = 0; i < words; i++) {
@@ -206,7 +218,7 @@ static void node_main(void *ctx, uint32_t rank)
                                     .entry = QN_LARGE_ALL,
                                     .exit = QN_LARGE_ALL};
     (void)ctx;
-    qn_bulk_touch(m->in, m->in, words_in(rank) * 8);
+    qn_bulk_touch(m->in, m->in, words_in(rank) * WORD);
     m->rc = qn_large_run(&m->l, &c);
     m->begun = qn_timed_clock();
     for (uint32_t i = 0; i < COUNT && m->rc == QN_OK; i++) {
@@ -287,15 +299,13 @@ static int run_members(struct qn_large_run_result *out)
 int qn_large_run_timed(struct qn_large_run_result *out,
                        const struct qn_large_run_opts *o)
 {
-    if (o->m->n < 2 || o->root >= o->m->n || o->bytes % 8 != 0 ||
+    if (o->m->n < 2 || o->root >= o->m->n || o->bytes % WORD != 0 ||
         o->bytes > QN_LARGE_RUN_MOST || !qn_machine_has_costs(o->m)) {
         return QN_EINVAL;
     }
     int rc = make_world(o);
-    large_world.op = qn_sum_u64;
-    if (!is_checked()) {
-        large_world.op.combine = combine_nothing;
-    }
+    large_world.op = (struct qn_operator){is_checked() ? add : combine_nothing,
+                                          &zero, WORD, true};
     rc = rc == QN_OK ? start_members() : rc;
     rc = rc == QN_OK ? run_members(out) : rc;
     free_world();

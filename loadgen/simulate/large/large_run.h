@@ -18,7 +18,7 @@
 struct qn_large_run_opts {
     const struct qn_machine *m; /* each core has a member, in their order */
     const struct qn_large_variant *variant;
-    uint64_t bytes; /* as in struct qn_large_call, a multiple of 8 */
+    uint64_t bytes; /* as in struct qn_large_call, a multiple of 4 */
     uint32_t root;
     double slow; /* factor on the time of the last member's transfers; 0: 1 */
     uint64_t seed;

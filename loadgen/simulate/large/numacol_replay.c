@@ -115,8 +115,8 @@ static void tell(struct replay *p, const struct qn_replay_row *r)
     "core "                                                                    \
     "copies at one rate from wherever"
 #define NO_LOSS                                                                \
-    "print loses a tenth beyond the caches; here only the begin of the "       \
-    "pipeline counts less"
+    "print loses a tenth beyond the caches; here a longer message only "       \
+    "gains, since filling the pipeline is a smaller part of it"
 #define SPREAD                                                                 \
     "a binomial tree spreads the reads of a cell over its caches, each of "    \
     "which gives as much here; print does not say by how much it is behind"

@@ -45,11 +45,11 @@ Test(sim_large, every_variant_gives_the_right_bytes)
 {
     struct qn_machine *m = machine(13);
     const struct qn_large_variant *v;
-    for (uint32_t i = 0; (v = qn_large_variant_at(i)) != NULL; i++) {
+    for (uint32_t i = 0; (v = qn_large_variant_at(i / 2)) != NULL; i++) {
         struct qn_large_run_result r;
         struct qn_large_run_opts o = {.m = m,
                                       .variant = v,
-                                      .bytes = 40000,
+                                      .bytes = i % 2 == 0 ? 4 : 40000,
                                       .root = 5,
                                       .seed = 1,
                                       .jitter = 0.2};
@@ -108,7 +108,7 @@ Test(sim_large, one_member_a_root_that_is_none_and_odd_sizes_are_refused)
     struct qn_large_run_opts o = {
         .m = m, .variant = qn_large_variant_at(0), .bytes = 64};
     cr_expect_eq(qn_large_run_timed(&r, &o), QN_OK);
-    o.bytes = 60;
+    o.bytes = 62;
     cr_expect_eq(qn_large_run_timed(&r, &o), QN_EINVAL);
     o.bytes = QN_LARGE_RUN_MOST + 8;
     cr_expect_eq(qn_large_run_timed(&r, &o), QN_EINVAL);
