@@ -107,6 +107,14 @@ static uint16_t batch_of(const struct qn_auto_window *seen)
     return (uint16_t)QN_MIN(eighths, UINT16_MAX);
 }
 
+/* Batches of four times the length, or a fourth, are another load's. */
+static bool other_batches(const struct qn_auto_window *w,
+                          const struct qn_auto_state *s)
+{
+    const uint32_t b = batch_of(w);
+    return s->batch != 0 && (b > 4u * s->batch || 4 * b < s->batch);
+}
+
 /* A trial goes on, or is over. */
 static uint32_t tried(uint32_t now, uint64_t cost, uint64_t time,
                       struct qn_auto_state *s)
@@ -117,25 +125,25 @@ static uint32_t tried(uint32_t now, uint64_t cost, uint64_t time,
     }
     if (cost < s->cost - s->cost / 32) {
         const uint64_t loss = ns_of(QN_AUTO_EPOCH, s->cost - cost);
+        /* Both combine, and batches are not alike: the load has changed since,
+         * and the last home is to be tried under this one. */
+        const bool unlike = s->home != QN_AUTO_LOCK && now != QN_AUTO_LOCK &&
+                            other_batches(&s->seen, s);
         s->last = s->home;
         s->home = (uint8_t)now;
         s->cost = cost;
         s->batch = batch_of(&s->seen);
-        put_off(s->last, loss, time, s);
+        if (unlike) {
+            trials_of(s)[s->last] = (struct qn_auto_trial){0};
+        } else {
+            put_off(s->last, loss, time, s);
+        }
         begin_epoch(time, s);
         return now;
     }
     const uint64_t usual = ns_of(s->uncounted + s->seen.operations, s->cost);
     put_off(now, lasts > usual ? lasts - usual : 0, time, s);
     return change(s->home, time, s);
-}
-
-/* Batches of four times the length, or a fourth, are another load's. */
-static bool other_batches(const struct qn_auto_window *w,
-                          const struct qn_auto_state *s)
-{
-    const uint32_t b = batch_of(w);
-    return s->batch != 0 && (b > 4u * s->batch || 4 * b < s->batch);
 }
 
 /* What trials have shown under another load of the same cost counts, as long

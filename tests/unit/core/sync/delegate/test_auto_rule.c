@@ -280,6 +280,24 @@ Test(auto_rule, an_epoch_in_which_the_load_changes_begins_no_trial)
     cr_expect_gt(changes, 900);
 }
 
+/* Many come just when few try cc_synch. It wins against their h_synch, which
+ * is better for many. */
+Test(auto_rule, a_trial_that_another_load_has_won_puts_nothing_off)
+{
+    const struct load few = {3, {9000, 500, 490}, 600, 1};
+    struct run r = {.time = 1};
+    while (r.s.home != QN_AUTO_H_SYNCH && r.operations < 10000) {
+        window(&r, &many_come);
+    }
+    operate(&r, &few, 3 * QN_AUTO_EPOCH);
+    while (r.now != QN_AUTO_CC_SYNCH && r.operations < 1000000) {
+        window(&r, &few);
+    }
+    cr_assert_eq(r.s.home, QN_AUTO_H_SYNCH);
+    operate(&r, &many_come, 4 * QN_AUTO_EPOCH);
+    cr_expect_eq(r.s.home, QN_AUTO_H_SYNCH);
+}
+
 /* Nothing happens for an hour while a trial lasts: that is no loss of it. */
 Test(auto_rule, a_trial_of_an_hour_is_repeated_soon)
 {
