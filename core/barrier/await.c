@@ -24,25 +24,27 @@
 #include "core/wait/park.h"
 
 /* Looks without reading the clock: what the others need that have a core. */
-#define FIRST_LOOKS 16u
+#define FIRST_LOOKS   16u
 /* Then to the first reading of the clock behind it: 1 to 2 us. */
-#define LOOK_NS     (1 * QN_US)
+#define LOOK_NS       (1 * QN_US)
 /* The first one gives the core to a member that has something to do; the others
  * cover that all of this core have arrived and those of another have not, */
-#define YIELDS      4u
+#define YIELDS        4u
 /* ... and that one was woken only now, which takes it 20 to 30 us: if the
  * others slept meanwhile, each would be late for the next episode by its own
  * wake-up, and they would never get out of it. */
-#define YIELD_NS    (50 * QN_US)
+#define YIELD_NS      (50 * QN_US)
 /* A yield lasts for a time slice of 1 to 4 ms where a thread of another program
  * computes on the core, while a thread that is woken takes the core from that
  * one. So when yields took longer than a team needs to pass the core round (256
  * threads of two cores: 0.2 ms), the waits that follow sleep at once, for so
- * many times as long. */
-#define SLICE_NS    (500 * QN_US)
-#define SLICES      64u
+ * many times as long. Longer than some slices was no yield: the process was
+ * stopped. */
+#define SLICE_NS      (500 * QN_US)
+#define SLICES        64u
+#define SLICE_MOST_NS (20 * QN_MS)
 /* Waits without a look, after one that did not help: doubled to this. */
-#define BLIND_MOST  63u
+#define BLIND_MOST    63u
 
 /* acquire -> the fetch-and-add or exchange, or the store of own cores, that
  * raised the word. */
@@ -119,9 +121,9 @@ static bool yield_and_look(struct qn_barrier_member *me, qn_a32 *word,
         return false;
     }
     const bool over = yields_until(me, word, end, from + YIELD_NS);
-    const qn_time_t now = qn_clock_now();
-    if (now - from > SLICE_NS) {
-        me->yields_from = now + SLICES * (now - from);
+    const qn_time_t now = qn_clock_now(), took = now - from;
+    if (took > SLICE_NS) {
+        me->yields_from = now + SLICES * QN_MIN(took, SLICE_MOST_NS);
     }
     return over;
 }

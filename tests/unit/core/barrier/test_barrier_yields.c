@@ -81,6 +81,22 @@ Test(barrier_yields, one_that_took_a_time_slice_makes_the_next_waits_sleep)
     free(memory);
 }
 
+/* It sleeps for seconds then, not for hours. */
+Test(barrier_yields, one_in_which_the_process_was_stopped_counts_as_some_slices)
+{
+    void *memory = two_members_of_a_core();
+    yield_ns = 600 * QN_S;
+    sleep_ns = 10 * QN_MS;
+    episode(1);
+    for (uint32_t i = 0; i < 64 * 2; i++) {
+        episode(0);
+        cr_expect_eq(waits.waits.yields, 1, "it yields in wait %u", i);
+    }
+    episode(1);
+    cr_expect_eq(waits.waits.yields, 2);
+    free(memory);
+}
+
 Test(barrier_yields, many_short_ones_in_vain_make_only_that_wait_sleep)
 {
     void *memory = two_members_of_a_core();
