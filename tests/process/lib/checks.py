@@ -168,7 +168,8 @@ def values_in(text, frame):
 def failure(error):
     """One line of what was expected and seen, and where. An assertion without
     a text is shown as it is written, with the values in it."""
-    _, *calls = traceback.extract_tb(error.__traceback__)  # without `main`
+    calls = traceback.extract_tb(error.__traceback__)
+    calls = calls[1:] or calls  # without `main`, which calls no such test
     last = calls[-1]
     where = " > ".join(dict.fromkeys(  # of a test, and of what it called
         "%s:%d" % (os.path.basename(c.filename), c.lineno)

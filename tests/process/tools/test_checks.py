@@ -72,6 +72,10 @@ class Failures(unittest.TestCase):
         self.assertRegex(self.failure("test_exit"),
                          r"^test_checks.py:\d+: SystemExit: .* with status 0$")
 
+    def test_a_test_that_is_not_there_has_failed(self):
+        self.assertRegex(self.failure("test_nowhere"),
+                         r"^checks.py:\d+: KeyError: 'test_nowhere'$")
+
     def test_the_others_run(self):
         status, lines = self.run_main("test_exit", "test_passes")
         self.assertEqual(status, 1)
