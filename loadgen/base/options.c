@@ -1,7 +1,6 @@
 #include "loadgen/base/options.h"
 
 #include "core/base/assert.h"
-#include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/base/suggest.h"
 

@@ -6,7 +6,6 @@
  * reduce, ... compare trees with their predictions). Each group of nodes is
  * made once and runs all operations in turns.
  */
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 

@@ -26,12 +26,11 @@
 #include "loadgen/topo/model/cores.h"
 #include "transports/registry.h"
 
-#define COUNT  3u  /* barriers over the tree: they repeat */
-#define WARM   33u /* each line of a lane was used once */
-#define WITHIN 0.35
-#define SHARED                                                                 \
-    5u /* on shared lines: they repeat but for the order at a line             \
-        */
+#define COUNT   3u  /* barriers over the tree: they repeat */
+#define WARM    33u /* each line of a lane was used once */
+#define WITHIN  0.35
+/* On shared lines: they repeat but for the order at a line. */
+#define SHARED  5u
 #define EPISODE (100 * QN_US) /* more than one takes */
 #define NODES   4u            /* of memory, of those that have more sockets */
 

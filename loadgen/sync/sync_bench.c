@@ -12,7 +12,6 @@
 #include "loadgen/sync/sync_bench.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/bits.h"
