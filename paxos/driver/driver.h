@@ -633,7 +633,8 @@ uint64_t qn_driver_waits_for(const struct qn_driver *d);
 bool qn_driver_cut(const struct qn_driver *d, struct qn_resume *r);
 
 /** Does this node lack slots that no peer keeps any more? Then it applies
- *  nothing until a snapshot is installed. As in the status. */
+ *  nothing until a snapshot is installed, or a peer has given them after all.
+ *  As in the status. */
 bool qn_driver_needs_snapshot(const struct qn_driver *d);
 
 /** The newest entries of the utility log, oldest first, for a snapshot.
