@@ -37,10 +37,11 @@
 /* A yield lasts for a time slice of 1 to 4 ms where a thread of another program
  * computes on the core, while a thread that is woken takes the core from that
  * one. So when yields took longer than a team needs to pass the core round (256
- * threads of two cores: 0.2 ms), the waits that follow sleep at once, for so
- * many times as long. Longer than some slices was no yield: the process was
- * stopped. */
+ * threads of two cores: 0.2 ms; so more than that for each member of a larger
+ * team), the waits that follow sleep at once, for so many times as long. Longer
+ * than some slices was no yield: the process was stopped. */
 #define SLICE_NS      (500 * QN_US)
+#define MEMBER_NS     (2 * QN_US)
 #define SLICES        64u
 #define SLICE_MOST_NS (20 * QN_MS)
 /* Waits without a look, after one that did not help: doubled to this. */
@@ -122,7 +123,7 @@ static bool yield_and_look(struct qn_barrier_member *me, qn_a32 *word,
     }
     const bool over = yields_until(me, word, end, from + YIELD_NS);
     const qn_time_t now = qn_clock_now(), took = now - from;
-    if (took > SLICE_NS) {
+    if (took > QN_MAX(SLICE_NS, me->members * MEMBER_NS)) {
         me->yields_from = now + SLICES * QN_MIN(took, SLICE_MOST_NS);
     }
     return over;

@@ -198,8 +198,9 @@ static struct qn_auto_window window_of(const struct qn_backend_client *c)
         .failed = c->lock.stats.cas_failed - c->from.failed};
 }
 
-/* relaxed, as all of `told`: whichever windows a look finds, it only compares
- * costs. @return has the sum come to another multiple? */
+/* relaxed, as all of `told`: whichever sums a look finds, it compares costs,
+ * and lengths of batches where it has found both. @return has the sum come to
+ * another multiple? */
 static bool adds(qn_a64 *sum, uint64_t n, uint64_t look)
 {
     const uint64_t old = n == 0 ? 0 : qn_fetch_add(sum, n, QN_RELAXED);

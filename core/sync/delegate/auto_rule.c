@@ -9,8 +9,9 @@
 
 /* Batches as long as this are those of a crowd, in which no lock is cheap. */
 #define CROWD  24u
-/* Where many clients wait, more attempts than this fail per operation. One
- * waiter beside a long operation makes five. */
+/* Where many clients wait, more attempts than this fail per operation: of tas
+ * one that goes to sleep has made more (its FIRST_LOOKS). One waiter beside a
+ * long operation made five, with an attempt at each look. */
 #define FAILED 16u
 
 /* A failed trial is repeated after LOSSES times the time that it has lost, and
@@ -107,12 +108,15 @@ static uint16_t batch_of(const struct qn_auto_window *seen)
     return (uint16_t)QN_MIN(eighths, UINT16_MAX);
 }
 
-/* Batches of four times the length, or a fourth, are another load's. */
+/* Batches of four times the length, or a fourth, are another load's. A client
+ * that is between its sums has told batches without operations, or these
+ * without batches: no length. */
 static bool other_batches(const struct qn_auto_window *w,
                           const struct qn_auto_state *s)
 {
     const uint32_t b = batch_of(w);
-    return s->batch != 0 && (b > 4u * s->batch || 4 * b < s->batch);
+    return w->operations != 0 && w->batches != 0 && s->batch != 0 &&
+           (b > 4u * s->batch || 4 * b < s->batch);
 }
 
 /* A trial goes on, or is over. */

@@ -20,6 +20,8 @@
  * ttas looks by loads, and after a lost race pauses for twice as long as after
  * the one before (Anderson 1990).
  */
+#include <assert.h>
+
 #include "core/base/err.h"
 #include "core/sync/lock/lock_internal.h"
 #include "core/sync/lock/lock_mutant.h"
@@ -102,6 +104,9 @@ static int sleep_until_taken(struct qn_lock_client *c, qn_time_t deadline)
 static int tas_until(struct qn_lock_client *c, qn_time_t deadline)
 {
     struct qn_backoff p;
+    static_assert(FIRST_LOOKS < QN_BACKOFF_LOOKS,
+                  "behind a yield, where the holder may have had this core, "
+                  "an attempt comes at once");
     if (test_and_set(c)) {
         return QN_OK;
     }

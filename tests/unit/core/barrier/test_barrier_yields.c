@@ -8,6 +8,8 @@ static struct qn_barrier_member waits, late;
 static qn_time_t now = QN_S;
 static qn_time_t yield_ns, sleep_ns; /* what one takes */
 static uint32_t yields;              /* before the late one comes */
+static struct qn_barrier_member team[QN_BARRIER_MEMBERS_MAX];
+static uint32_t to_come = QN_BARRIER_MEMBERS_MAX; /* the next one of it */
 
 qn_time_t __wrap_qn_clock_now(void);
 void __wrap_qn_park_yield(void);
@@ -21,7 +23,9 @@ qn_time_t __wrap_qn_clock_now(void)
 void __wrap_qn_park_yield(void)
 {
     now += yield_ns;
-    if (yields > 0 && --yields == 0) {
+    if (to_come < QN_BARRIER_MEMBERS_MAX) {
+        qn_barrier_wait(&team[to_come++]);
+    } else if (yields > 0 && --yields == 0) {
         qn_barrier_wait(&late);
     }
 }
@@ -106,5 +110,25 @@ Test(barrier_yields, many_short_ones_in_vain_make_only_that_wait_sleep)
     cr_expect_eq(waits.waits.parks, 1);
     episode(1);
     cr_expect_eq(waits.waits.parks, 1);
+    free(memory);
+}
+
+/* The core goes round: each yield gives it to the next member. */
+Test(barrier_yields, the_largest_team_on_two_cores_does_not_sleep)
+{
+    const struct qn_barrier_opts o = {.members = QN_BARRIER_MEMBERS_MAX,
+                                      .cores = 2};
+    void *memory = barrier_of(&o);
+    yield_ns = 1600;
+    for (uint32_t i = 0; i < QN_BARRIER_MEMBERS_MAX; i++) {
+        cr_assert_eq(qn_barrier_join(memory, i, &team[i]), QN_OK);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        to_come = 1;
+        qn_barrier_wait(&team[0]);
+        cr_assert_eq(to_come, QN_BARRIER_MEMBERS_MAX);
+        cr_expect_eq(team[0].waits.yields, i + 1);
+        cr_expect_eq(team[0].waits.parks, 0);
+    }
     free(memory);
 }

@@ -259,6 +259,28 @@ Test(auto_rule, much_longer_batches_are_another_load)
     }
 }
 
+/* A client adds to one sum after the other: a look in between finds batches
+ * without their operations, and the next look these. */
+Test(auto_rule, sums_of_which_one_comes_later_are_no_other_load)
+{
+    struct run r = {.time = 1};
+    operate(&r, &few_come, 300 * QN_AUTO_EPOCH);
+    while (r.now != QN_AUTO_CC_SYNCH || !r.s.warm) {
+        window(&r, &few_come);
+    }
+    operate(&r, &few_come, 2 * QN_AUTO_EPOCH);
+    cr_assert_eq(r.now, QN_AUTO_CC_SYNCH);
+    cr_assert_eq(r.s.odd, 0);
+    const uint64_t n = QN_AUTO_EPOCH / 4;
+    const struct qn_auto_window torn[2] = {{.batches = n / few_come.batch},
+                                           {.operations = n}};
+    for (uint32_t i = 0; i < 8; i++) {
+        r.time += i % 2 * n * few_come.ns[QN_AUTO_CC_SYNCH];
+        r.now = qn_auto_rule(few_come.parts, r.now, &torn[i % 2], r.time, &r.s);
+        cr_expect_eq(r.s.odd, 0, "look %u", i);
+    }
+}
+
 /* That epoch has many batches still, so a lock would make sense, of which an
  * operation takes 60 times as long by now. */
 Test(auto_rule, an_epoch_in_which_the_load_changes_begins_no_trial)
