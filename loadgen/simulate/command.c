@@ -33,12 +33,6 @@ static int take_topologies(const struct qn_option *o, const char *text)
     return qn_topology_names_add(&s->topologies, text);
 }
 
-static int take_forms(const struct qn_option *o, const char *text)
-{
-    struct qn_simulate *s = o->to;
-    return qn_topology_names_add(&s->forms, text);
-}
-
 /* "kill:3@100us", "stop:3@10us-50us", "slow:3*4", "lines:3*2@10us". */
 bool qn_simulate_fault(struct qn_sim_fault *out, const char *text)
 {
@@ -103,7 +97,7 @@ static const struct qn_option table[] = {
               "one node on each of these cores, by number: 0-7,16"),
     QN_OPTION("topology", "NAME,...", take_topologies, 0,
               "topologies, as in quoin tree; rings for ack (all of them)"),
-    QN_OPTION("form", "NAME,...", take_forms, 0,
+    QN_OPTION("form", "NAME,...", qn_option_string, AT(forms),
               "barrier: on shared lines: central, dissemination, mcs, tree; "
               "without --topology only these (all of them)"),
     QN_OPTION("transport", "NAME", qn_option_string, AT(transport_name),
@@ -172,7 +166,7 @@ static int check(const struct qn_simulate *s)
         return qn_simulate_fail(
             s, "--size of a reduction is 8 to 48 bytes, a multiple of 8");
     }
-    const bool forms = qn_topology_names_next(&s->forms, NULL) != NULL;
+    const bool forms = s->forms != NULL;
     if (forms && s->op != QN_VIRTUAL_BARRIER) {
         return qn_simulate_fail(
             s, "--form is for barrier; other operations have none");
@@ -198,8 +192,8 @@ static int check(const struct qn_simulate *s)
         return qn_simulate_fail(
             s, "--nodes and --cores exclude each other; remove one of them");
     }
-    int status = 0;
-    if (s->plot != NULL) {
+    int status = qn_simulate_forms_check(s);
+    if (status == 0 && s->plot != NULL) {
         status = qn_output_path_check(s->program, "plot", s->plot,
                                       "name a file in it");
     }
@@ -348,7 +342,7 @@ static int add_all(struct qn_simulate *s)
         }
     }
     const char *name = NULL;
-    const bool forms = qn_topology_names_next(&s->forms, NULL) != NULL;
+    const bool forms = s->forms != NULL;
     const bool named = qn_topology_names_next(&s->topologies, NULL) != NULL;
     bool all = !named && !forms;
     int status = all ? qn_simulate_add(s, "auto", &o) : 0;
@@ -481,7 +475,6 @@ int qn_simulate_command(int argc, char **argv)
     }
     qn_machine_destroy(s->m);
     qn_topology_names_fini(&s->topologies);
-    qn_topology_names_fini(&s->forms);
     free(s);
     return status;
 }

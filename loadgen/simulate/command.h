@@ -36,7 +36,8 @@ struct qn_simulate {
     enum qn_virtual op;
     const char *machine, *cores, *plot, *trace, *transport_name;
     const struct qn_transport *transport; /* of that name */
-    struct qn_topology_names topologies, forms;
+    struct qn_topology_names topologies;
+    const char *forms; /* of a barrier: a list with commas. NULL: not given */
     uint64_t nodes, root, size, count, window, sources, seed;
     uint32_t warm; /* as in virtual.h; if alone */
     double jitter;
@@ -77,6 +78,10 @@ int qn_simulate_add(struct qn_simulate *s, const char *name,
 /** Prices of the group's machine, index i for node i. @param prices  Filled;
  *  qn_prices_destroy. @return QN_OK; QN_EINVAL, QN_ENOMEM. (topology.c) */
 int qn_simulate_prices(const struct qn_simulate *s, struct qn_prices **prices);
+
+/** Are all forms of a barrier that are named known? Else print the line.
+ *  @return the exit status. (form.c) */
+int qn_simulate_forms_check(const struct qn_simulate *s);
 
 /** Predict and run the forms of a barrier on shared lines that are named, or
  *  all of them: the next rows. @return the exit status. (form.c) */

@@ -10,6 +10,7 @@
 #include "core/base/bits.h"
 #include "core/base/clock.h"
 #include "core/base/err.h"
+#include "loadgen/base/list.h"
 #include "loadgen/simulate/barrier/shared_barrier.h"
 #include "loadgen/simulate/command.h"
 
@@ -18,14 +19,34 @@
 
 /* @return its number among qn_barrier_forms; QN_BARRIER_FORMS: there is none of
  * that name. */
-static uint32_t form_named(const char *name)
+static uint32_t form_named(const char *name, size_t len)
 {
     uint32_t i = 0;
     while (i < QN_BARRIER_FORMS &&
-           strcmp(qn_barrier_forms[i]->name, name) != 0) {
+           (strlen(qn_barrier_forms[i]->name) != len ||
+            memcmp(qn_barrier_forms[i]->name, name, len) != 0)) {
         i++;
     }
     return i;
+}
+
+int qn_simulate_forms_check(const struct qn_simulate *s)
+{
+    const char *word;
+    size_t len;
+    for (const char *at = s->forms; qn_list_next(&at, &word, &len);) {
+        if (form_named(word, len) == QN_BARRIER_FORMS) {
+            fprintf(stderr, "%s: --form: unknown form '%.*s'; choose among ",
+                    s->program, (int)len, word);
+            for (uint32_t i = 0; i < QN_BARRIER_FORMS; i++) {
+                fprintf(stderr, "%s%s", i > 0 ? ", " : "",
+                        qn_barrier_forms[i]->name);
+            }
+            fputc('\n', stderr);
+            return 2;
+        }
+    }
+    return 0;
 }
 
 static int run(const struct qn_simulate *s, struct qn_shared_barrier_opts *o,
@@ -90,24 +111,19 @@ static int add(struct qn_simulate *s, const struct qn_barrier_selection *c,
 int qn_simulate_forms(struct qn_simulate *s)
 {
     struct qn_barrier_selection c;
-    const char *name = qn_topology_names_next(&s->forms, NULL);
-    const bool all = name == NULL;
+    const char *at = s->forms, *word;
+    size_t len;
     int status = 0;
     const int err = qn_barrier_select(&c, s->m, s->m->n);
     if (err != QN_OK) {
         return qn_simulate_fail(s, qn_strerror(err));
     }
-    for (uint32_t i = 0; all && i < QN_BARRIER_FORMS && status == 0; i++) {
+    for (uint32_t i = 0;
+         s->forms == NULL && i < QN_BARRIER_FORMS && status == 0; i++) {
         status = add(s, &c, i);
     }
-    for (; name != NULL && status == 0;
-         name = qn_topology_names_next(&s->forms, name)) {
-        const uint32_t form = form_named(name);
-        status = form < QN_BARRIER_FORMS
-                     ? add(s, &c, form)
-                     : qn_simulate_fail(s, "--form: no such form; choose "
-                                           "central, dissemination, mcs or "
-                                           "tree");
+    while (status == 0 && qn_list_next(&at, &word, &len)) {
+        status = add(s, &c, form_named(word, len));
     }
     return status;
 }

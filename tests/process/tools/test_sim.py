@@ -432,8 +432,12 @@ class Refusals(unittest.TestCase):
         self.refused("broadcast", names=["--machine"])
         self.refused("broadcast", "--machine", "/nowhere", names=["/nowhere"])
         self.refused("broadcast", *m, "--form", "mcs", names=["--form"])
-        self.refused("barrier", *m, "--form", "butterfly",
-                     names=["--form", "dissemination"])
+        # Each name is checked, before the machine is loaded.
+        for forms, wrong in (("dissemination,butterfly", "'butterfly'"),
+                             ("mcs,full", "'full'"), ("mcs,", "''")):
+            self.refused("barrier", "--machine", "/nowhere", "--form", forms,
+                         names=["--form", wrong,
+                                "central, dissemination, mcs, tree"])
         self.refused("barrier", *m, "--form", "mcs", "--plot", "a.svg",
                      names=["--plot", "--form"])
         self.refused("broadcast", *m, "--nodes", "33", names=["--nodes"])
