@@ -4,7 +4,8 @@
 /**
  * Which error a client gets whose request cannot be served now, by what its
  * replica knows of itself and of its group (kvs/resp/RESP.md, Errors). Several
- * facts may hold at once: the first row of the table in unavailable.c counts.
+ * facts may hold at once: the first condition that holds (unavailable.c)
+ * counts.
  *
  * Pure. Any thread.
  */
@@ -21,7 +22,8 @@ struct qn_unavailable {
     bool register_damaged; /* ... qn_driver_register_damaged: why */
     bool memory_acceptor;  /* --acceptor memory */
     bool waiting;          /* qn_driver_waiting: for a stalled member */
-    bool needs_snapshot;   /* qn_driver_needs_snapshot */
+    bool needs_snapshot;   /* qn_driver_needs_snapshot: its machine lacks slots
+                              now; not that a snapshot was asked for before */
 };
 
 /** The text of the error, without its dash. A constant. */

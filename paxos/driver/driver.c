@@ -28,7 +28,7 @@ enum {
 
 /* ---- executing outputs --------------------------------------------------- */
 
-void qn_driver_need_snapshot(struct qn_driver *d, qn_slot_t slot)
+void qn_driver_ask_snapshot(struct qn_driver *d, qn_slot_t slot)
 {
     const struct qn_service *s = &d->o.service;
     if (!d->need_snapshot) {
@@ -81,7 +81,7 @@ static void out_execute(struct qn_driver *d, const struct qn_out *o)
         qn_driver_apply(d, &o->apply);
         break;
     case QN_OUT_NEED_SNAPSHOT:
-        qn_driver_need_snapshot(d, o->apply.slot);
+        qn_driver_ask_snapshot(d, o->apply.slot);
         break;
     }
 }

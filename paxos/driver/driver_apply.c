@@ -162,7 +162,7 @@ static void release(struct qn_driver *d)
 static void need_state(struct qn_driver *d)
 {
     if (!is_whole(d) && d->apply.failure.phase != QN_APPLY_ENDED) {
-        qn_driver_need_snapshot(d, qn_onepaxos_lose_state(d->machine));
+        qn_driver_ask_snapshot(d, qn_onepaxos_lose_state(d->machine));
     }
 }
 

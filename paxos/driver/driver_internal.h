@@ -552,7 +552,7 @@ uint64_t qn_driver_lost_states(const struct qn_driver *d);
 void qn_driver_apply_installed(struct qn_driver *d);
 /** Give back what waits. */
 void qn_driver_apply_release(struct qn_driver *d);
-/** driver.c: no peer can give slot `slot` any more. */
-void qn_driver_need_snapshot(struct qn_driver *d, qn_slot_t slot);
+/** driver.c: no peer can give slot `slot` any more: tell the service. */
+void qn_driver_ask_snapshot(struct qn_driver *d, qn_slot_t slot);
 
 #endif
