@@ -31,8 +31,7 @@ void qn_debug_digest(struct qn_conn *c, struct qn_cmd_call *call)
         return;
     }
     if (store == NULL) {
-        qn_reply_error(call->reply,
-                       "LOADING Redis is loading the dataset in memory");
+        qn_reply_error(call->reply, QN_REPLY_LOADING);
         return;
     }
     char text[64];

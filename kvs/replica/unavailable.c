@@ -8,6 +8,8 @@
  */
 #include "kvs/replica/unavailable.h"
 
+#include "kvs/resp/reply.h"
+
 const char *qn_unavailable_reason(const struct qn_unavailable *u)
 {
     return u->removed
@@ -32,7 +34,6 @@ const char *qn_unavailable_reason(const struct qn_unavailable *u)
            : u->waiting
                ? "CLUSTERDOWN the leader was lost, and a stalled replica may "
                  "have slots that the others lack: resume it, or end it"
-           : u->needs_snapshot
-               ? "LOADING Redis is loading the dataset in memory"
-               : "CLUSTERDOWN no quorum of replicas";
+           : u->needs_snapshot ? QN_REPLY_LOADING
+                               : "CLUSTERDOWN no quorum of replicas";
 }

@@ -18,6 +18,8 @@ void qn_reply_ok(struct qn_buf *b);                       /* +OK */
  *  code: "ERR ...". Sets b->error, even if the buffer accepts no bytes. */
 void qn_reply_error(struct qn_buf *b, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+/** There is no store yet. Clients retry on exactly this code. */
+#define QN_REPLY_LOADING "LOADING Redis is loading the dataset in memory"
 void qn_reply_int(struct qn_buf *b, int64_t v); /* :v */
 /** $len and `len` bytes of `data`. */
 void qn_reply_bulk(struct qn_buf *b, const void *data, size_t len);

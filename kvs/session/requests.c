@@ -199,8 +199,7 @@ static enum qn_outcome execute(struct qn_session_env *env,
     }
     if (!env->has_store) {
         call->cmd = NULL;
-        qn_reply_error(&env->error,
-                       "LOADING Redis is loading the dataset in memory");
+        qn_reply_error(&env->error, QN_REPLY_LOADING);
         return reject(env, s, call->argv, call->argc);
     }
     return call->cmd->where == QN_CMD_WRITE ? run_write(env, s, call)
