@@ -16,8 +16,8 @@ bool qn_list_next(const char **at, const char **word, size_t *len)
     if (*at == NULL) {
         return false;
     }
-    *word = *at;
-    *len = strcspn(*at, ",");
+    *word = *at + strspn(*at, " ");
+    *len = strcspn(*word, ",");
     *at = (*word)[*len] == ',' ? *word + *len + 1 : NULL;
     return true;
 }

@@ -2,9 +2,10 @@
 #define QN_LOADGEN_BASE_LIST_H
 
 /**
- * Values of options that are lists with commas: counts, and names that the
- * caller knows. A comma too many, anywhere, is an empty element, which is no
- * count and no name.
+ * Values of options that are lists with commas. A comma too many, anywhere, is
+ * an empty element, which is no count and no name. Blanks in front of an
+ * element are skipped. Topologies, whose names may have commas of their own,
+ * and cores have other rules (loadgen/topo/model).
  *
  * Pure. Any thread.
  */

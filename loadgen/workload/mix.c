@@ -2,6 +2,7 @@
 
 #include "core/base/err.h"
 #include "core/base/suggest.h"
+#include "loadgen/base/list.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -83,16 +84,13 @@ int qn_mix_parse(struct qn_mix *mix, const char *text, char *error,
                  size_t error_size)
 {
     uint64_t weights[QN_OP_COUNT] = {0};
-    for (const char *p = text;;) {
-        size_t len = strcspn(p, ",");
-        int err = parse_item(p, len, weights, error, error_size);
+    const char *word;
+    size_t len;
+    while (qn_list_next(&text, &word, &len)) {
+        int err = parse_item(word, len, weights, error, error_size);
         if (err != QN_OK) {
             return err;
         }
-        if (p[len] == '\0') {
-            break;
-        }
-        p += len + 1;
     }
     uint64_t sum = 0;
     for (int i = 0; i < QN_OP_COUNT; i++) {

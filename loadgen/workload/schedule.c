@@ -3,6 +3,7 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "loadgen/base/list.h"
 #include "loadgen/base/options.h"
 #include "loadgen/base/random.h"
 
@@ -54,19 +55,17 @@ static int parse_piece(const char *text, size_t len, struct qn_rate_piece *p)
 int qn_rate_parse(struct qn_rate *rate, const char *text)
 {
     struct qn_rate made = {0};
-    for (const char *p = text;; p++) {
-        size_t len = strcspn(p, ",");
+    const char *word;
+    size_t len;
+    while (qn_list_next(&text, &word, &len)) {
         if (made.count == QN_RATE_PIECES_MAX ||
-            parse_piece(p, len, &made.piece[made.count]) != QN_OK) {
+            parse_piece(word, len, &made.piece[made.count]) != QN_OK) {
             return QN_EINVAL;
         }
         made.count++;
-        p += len;
-        if (*p == '\0') {
-            *rate = made;
-            return QN_OK;
-        }
     }
+    *rate = made;
+    return QN_OK;
 }
 
 /* Arrivals in the first `t` seconds of a piece. */

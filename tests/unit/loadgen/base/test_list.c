@@ -13,6 +13,8 @@ Test(list, counts_are_all_valid_or_none_is_taken)
     cr_assert_eq(qn_parse_counts("2,1ki,4", 2, 1024, value, 3), 3);
     cr_expect(value[0] == 2 && value[1] == 1024 && value[2] == 4);
     cr_expect_eq(qn_parse_counts("7", 7, 7, value, 1), 1);
+    cr_assert_eq(qn_parse_counts(" 2,  4", 2, 4, value, 3), 2);
+    cr_expect(value[0] == 2 && value[1] == 4);
     for (size_t i = 0; i < QN_ARRAY_COUNT(wrong); i++) {
         cr_expect_eq(qn_parse_counts(wrong[i], 2, 999, value, 3), 0, "'%s'",
                      wrong[i]);
@@ -23,9 +25,10 @@ Test(list, counts_are_all_valid_or_none_is_taken)
 static const struct {
     const char *list, *elements;
 } lists[] = {
-    {NULL, ""},           {"", "[]"},      {"a", "[a]"},
-    {"ab,c", "[ab][c]"},  {",a", "[][a]"}, {"a,", "[a][]"},
-    {"a,,b", "[a][][b]"}, {",", "[][]"},   {"a b,c", "[a b][c]"},
+    {NULL, ""},           {"", "[]"},       {"a", "[a]"},
+    {"ab,c", "[ab][c]"},  {",a", "[][a]"},  {"a,", "[a][]"},
+    {"a,,b", "[a][][b]"}, {",", "[][]"},    {"a b,c", "[a b][c]"},
+    {" a, b", "[a][b]"},  {"a, ", "[a][]"}, {" ", "[]"},
 };
 
 Test(list, a_comma_too_many_is_an_empty_element)
