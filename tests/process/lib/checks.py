@@ -5,8 +5,10 @@ number of loop iterations, in each of which it would have answered.
 """
 import ast
 import json
+import linecache
 import os
 import sys
+import textwrap
 import threading
 import time
 import traceback
@@ -22,7 +24,8 @@ def wait_until(what, true):
     """Asks again until `true()` holds."""
     deadline = time.monotonic() + DEADLINE
     while not true():
-        assert time.monotonic() < deadline, "never: " + what
+        assert time.monotonic() < deadline, \
+            "never in %g s: %s" % (DEADLINE, what)
         time.sleep(0.001)
 
 
@@ -136,15 +139,22 @@ def add_up(path, found):
     return total
 
 
-def values_in(text, frame):
+def statement(call):
+    """That of a FrameSummary, parsed, with all of its lines; None if they are
+    none by themselves, as of a condition."""
+    lines = range(call.lineno, (call.end_lineno or call.lineno) + 1)
+    text = "".join(linecache.getline(call.filename, n) for n in lines)
+    try:
+        return ast.parse(textwrap.dedent(text))
+    except SyntaxError:
+        return None
+
+
+def values_in(tree, frame):
     """What a statement names, with the values that its frame has now; calls
     are not made again. Names are looked up as deep as they go: `a`, `a.b`,
     `a["b"]`."""
-    try:
-        # A line of a longer statement is none by itself.
-        nodes = list(ast.walk(ast.parse(text)))
-    except SyntaxError:
-        return ""
+    nodes = list(ast.walk(tree))
     inner = set()  # a part of a longer name, or a name that is called
     for node in nodes:
         if isinstance(node, (ast.Attribute, ast.Subscript)):
@@ -167,7 +177,7 @@ def values_in(text, frame):
 
 def failure(error):
     """One line of what was expected and seen, and where. An assertion without
-    a text is shown as it is written, with the values in it."""
+    a text is shown in one line, with the values in it."""
     calls = traceback.extract_tb(error.__traceback__)
     calls = calls[1:] or calls  # without `main`, which calls no such test
     last = calls[-1]
@@ -182,9 +192,11 @@ def failure(error):
         return "%s: %s: %s" % (where, kind, error)
     for frame, _ in traceback.walk_tb(error.__traceback__):
         pass  # to the last one
-    values = values_in(last.line, frame)
-    return "%s: %s: expected: %s%s" % (where, kind, last.line,
-                                       "; seen: " + values if values else "")
+    tree = statement(last)
+    values = values_in(tree, frame) if tree else ""
+    return "%s: %s: expected: %s%s" % (
+        where, kind, ast.unparse(tree) if tree else last.line,
+        "; seen: " + values if values else "")
 
 
 def main(names, all_):

@@ -7,6 +7,7 @@ import contextlib
 import io
 import sys
 import unittest
+import unittest.mock
 
 from tests.process.lib import checks
 
@@ -18,6 +19,18 @@ class Server:
 def test_empty():
     q, want = Server(), {"status": 0}
     assert q.status == want["status"]
+
+
+def test_empty_of_several_lines():
+    q, want = Server(), [0,
+                         4]
+    assert (q.status in  # the first is no end
+            want)
+
+
+def test_never():
+    with unittest.mock.patch.object(checks, "DEADLINE", 0.01):
+        checks.wait_until("a share", lambda: False)
 
 
 def test_empty_with_a_call():
@@ -54,9 +67,18 @@ class Failures(unittest.TestCase):
     def test_an_assertion_without_text_is_shown_with_its_values(self):
         said = self.failure("test_empty")
         self.assertRegex(said, r"^test_checks.py:\d+: AssertionError: expected: ")
-        self.assertIn('assert q.status == want["status"]', said)
+        self.assertIn("assert q.status == want['status']", said)
         self.assertIn("q.status is 3", said)
         self.assertIn("want['status'] is 0", said)
+
+    def test_an_assertion_of_several_lines_is_shown_in_one(self):
+        self.assertRegex(self.failure("test_empty_of_several_lines"),
+                         r"expected: assert q\.status in want; seen: "
+                         r"q\.status is 3, want is \[0, 4\]$")
+
+    def test_a_wait_says_how_long_it_was(self):
+        self.assertRegex(self.failure("test_never"),
+                         r"AssertionError: never in 0\.01 s: a share$")
 
     def test_no_call_is_made_again(self):
         said = self.failure("test_empty_with_a_call")
