@@ -6,9 +6,9 @@
  *
  * The method is that of the EPCC micro-benchmarks (Bull, 1999): the time of
  * many constructs in a row, each around the same short delay, less the time of
- * as many delays in one thread. A sample takes US microseconds to twice that; a
- * sample of each construct follows the other, so that a drift of the machine
- * counts for all.
+ * as many delays in one thread. A sample takes about US microseconds to twice
+ * that (less, if COUNT_MOST of a construct take less); a sample of each
+ * construct follows the other, so that a drift of the machine counts for all.
  *
  * The kernel is one step of clustering as in Streamcluster: would a point be
  * a better centre? Each thread sums over its points what they would gain, all
@@ -25,7 +25,10 @@
 #define SAMPLES_MAX 1000
 #define DELAY       70 /* turns of a loop, about 0.1 us */
 #define COUNT_FIRST 10
+/* As many delays take 8 ms, four times the usual US: each construct gets its
+ * time. */
 #define COUNT_MOST  (COUNT_FIRST << 13)
+/* Another process holds up one try now and then, three in a row hardly ever. */
 #define TRIES       3
 #define POINTS      512
 #define DIMENSIONS  8
