@@ -51,6 +51,17 @@ static bool makes_sense(uint32_t parts, uint32_t now, uint32_t other,
     return now == QN_AUTO_H_SYNCH || seen->operations > 3 * seen->batches;
 }
 
+/* Clients that tell again after a few operations make the lock dearer than it
+ * is. A crowd tells soon. */
+static uint16_t window_of(uint32_t now, uint32_t operations,
+                          const struct qn_auto_window *seen)
+{
+    const bool few = now == QN_AUTO_LOCK && !crowd_fails(now, seen);
+    const uint64_t each = 1 + seen->failed / QN_MAX(seen->operations, 1u);
+    return (uint16_t)(few ? QN_MIN(operations * each, QN_AUTO_CALM)
+                          : operations);
+}
+
 static void begin_epoch(uint64_t time, struct qn_auto_state *s)
 {
     s->begin = time;
@@ -188,8 +199,9 @@ static uint32_t next_of(uint32_t parts, uint32_t now, uint64_t time,
             return change(i, time, s);
         }
     }
-    s->window = now == QN_AUTO_LOCK && s->seen.failed == 0 ? QN_AUTO_CALM
-                                                           : QN_AUTO_HOME;
+    s->window = now == QN_AUTO_LOCK && s->seen.failed == 0
+                    ? QN_AUTO_CALM
+                    : window_of(now, QN_AUTO_HOME, &s->seen);
     begin_epoch(time, s);
     return now;
 }
@@ -219,6 +231,7 @@ uint32_t qn_auto_rule(uint32_t parts, uint32_t now,
         (time - s->begin) * 1024 / QN_MAX(s->seen.operations, 1);
     if (!s->warm && s->seen.operations >= UNCOUNTED) {
         s->uncounted = s->seen.operations;
+        s->window = window_of(now, QN_AUTO_WINDOW, &s->seen);
         begin_epoch(time, s);
         return now;
     }

@@ -48,7 +48,9 @@ enum qn_auto_part {
 #define QN_AUTO_EPOCH        1024u /* operations */
 /* Operations and failed attempts of a client until it tells them to the rule:
  * in a trial; at home, where only the end of an epoch matters; and where no
- * attempt fails, so that there is nothing to choose. */
+ * attempt fails, so that there is nothing to choose, which is the most. Where
+ * attempts at a lock fail, the first two are operations, and the attempts that
+ * fail for as many are added, unless they are a crowd's. */
 #define QN_AUTO_WINDOW       32u
 #define QN_AUTO_HOME         64u
 #define QN_AUTO_CALM         512u

@@ -127,11 +127,29 @@ Test(auto_rule, clients_tell_often_in_a_trial_and_seldom_where_none_fails)
     cr_expect_eq(r.s.window, QN_AUTO_WINDOW, "a trial begins");
     operate(&r, &contended, 4 * QN_AUTO_EPOCH);
     cr_expect_eq(r.now, QN_AUTO_LOCK);
-    cr_expect_eq(r.s.window, QN_AUTO_HOME);
+    cr_expect_eq(r.s.window, 2 * QN_AUTO_HOME, "one fails for each operation");
     operate(&r, &alone, 4 * QN_AUTO_EPOCH);
     cr_expect_eq(r.s.window, QN_AUTO_CALM);
     operate(&r, &contended, 2 * QN_AUTO_EPOCH);
     cr_expect_neq(r.s.window, QN_AUTO_CALM);
+}
+
+/* With 6 threads of a TILE-Gx twelve fail for each operation: windows of 64 are
+ * of five operations, and took 5 % of the lock's rate. */
+Test(auto_rule, attempts_that_fail_do_not_make_clients_tell_more_often)
+{
+    const struct load several = {2, {100, 200, 0}, 12 * 64, 1};
+    const struct load crowd = {2, {100, 200, 0}, 20 * 64, 1};
+    struct run r = {.time = 1};
+    operate(&r, &several, QN_AUTO_EPOCH / 2);
+    cr_expect_eq(r.now, QN_AUTO_LOCK);
+    cr_expect_eq(r.s.window, 13 * QN_AUTO_WINDOW, "as at the end of a trial");
+    operate(&r, &several, 4 * QN_AUTO_EPOCH);
+    cr_expect_eq(r.now, QN_AUTO_LOCK);
+    cr_expect_eq(r.s.window, QN_AUTO_CALM);
+    operate(&r, &crowd, 4 * QN_AUTO_EPOCH);
+    cr_expect_eq(r.now, QN_AUTO_LOCK);
+    cr_expect_eq(r.s.window, QN_AUTO_HOME);
 }
 
 /* Also the first trials, and with two other backends. */
