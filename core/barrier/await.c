@@ -38,8 +38,10 @@
  * computes on the core, while a thread that is woken takes the core from that
  * one. So when yields took longer than a team needs to pass the core round (256
  * threads of two cores: 0.2 ms; so more than that for each member of a larger
- * team), the waits that follow sleep at once, for so many times as long. Longer
- * than some slices was no yield: the process was stopped. */
+ * team), and those of the wait before it, too, the waits that follow sleep at
+ * once, for so many times as long. One such wait alone may be the first, in
+ * which the others start. Longer than some slices was no yield: the process was
+ * stopped. */
 #define SLICE_NS      (500 * QN_US)
 #define MEMBER_NS     (2 * QN_US)
 #define SLICES        64u
@@ -123,9 +125,11 @@ static bool yield_and_look(struct qn_barrier_member *me, qn_a32 *word,
     }
     const bool over = yields_until(me, word, end, from + YIELD_NS);
     const qn_time_t now = qn_clock_now(), took = now - from;
-    if (took > QN_MAX(SLICE_NS, me->members * MEMBER_NS)) {
+    const bool slice = took > QN_MAX(SLICE_NS, me->members * MEMBER_NS);
+    if (slice && me->slice_before) {
         me->yields_from = now + SLICES * QN_MIN(took, SLICE_MOST_NS);
     }
+    me->slice_before = slice;
     return over;
 }
 

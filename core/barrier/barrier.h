@@ -75,6 +75,7 @@ struct qn_barrier_member {
     uint32_t episode;  /* that it has entered, from 1; wraps */
     bool own_cores;    /* as the options said */
     bool shared_cores; /* there are more members than cores */
+    bool slice_before; /* its last yields took a time slice */
     /* Of its place in the tree: */
     uint32_t parent; /* of the root: itself */
     uint32_t children, first_child, last_child;
