@@ -56,6 +56,16 @@ static void episode(uint32_t behind)
     qn_barrier_wait(&waits);
 }
 
+static void sleeps_in_the_next(uint32_t episodes)
+{
+    const uint64_t yields_before = waits.waits.yields;
+    for (uint32_t i = 0; i < episodes; i++) {
+        episode(0);
+        cr_expect_eq(waits.waits.yields, yields_before, "it yields in wait %u",
+                     i);
+    }
+}
+
 Test(barrier_yields, a_member_that_comes_behind_short_ones_is_not_slept_for)
 {
     void *memory = two_members_of_a_core();
@@ -77,15 +87,9 @@ Test(barrier_yields, two_that_took_time_slices_make_the_next_waits_sleep)
     episode(1);
     episode(1);
     cr_expect_eq(waits.waits.parks, 0);
-    for (uint32_t i = 0; i < 2 * 64 * 2; i++) {
-        if (i == 64 * 2) {
-            episode(1);
-        }
-        const uint64_t yields_before = waits.waits.yields;
-        episode(0);
-        cr_expect_eq(waits.waits.yields, yields_before, "it yields in wait %u",
-                     i);
-    }
+    sleeps_in_the_next(64 * 2);
+    episode(1);
+    sleeps_in_the_next(64 * 2);
     cr_expect_eq(waits.waits.yields, 3);
     cr_expect_eq(waits.waits.parks, 2 * 64 * 2);
     free(memory);
@@ -112,10 +116,7 @@ Test(barrier_yields, one_in_which_the_process_was_stopped_counts_as_some_slices)
     sleep_ns = 10 * QN_MS;
     episode(1);
     episode(1);
-    for (uint32_t i = 0; i < 64 * 2; i++) {
-        episode(0);
-        cr_expect_eq(waits.waits.yields, 2, "it yields in wait %u", i);
-    }
+    sleeps_in_the_next(64 * 2);
     episode(1);
     cr_expect_eq(waits.waits.yields, 3);
     free(memory);
