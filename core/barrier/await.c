@@ -36,12 +36,13 @@
 #define YIELD_NS      (50 * QN_US)
 /* A yield lasts for a time slice of 1 to 4 ms where a thread of another program
  * computes on the core, while a thread that is woken takes the core from that
- * one. So when yields took longer than a team needs to pass the core round (256
- * threads of two cores: 0.2 ms; so more than that for each member of a larger
- * team), and those of the wait before it, too, the waits that follow sleep at
- * once, for so many times as long. One such wait alone may be the first, in
- * which the others start. Longer than some slices was no yield: the process was
- * stopped. */
+ * one. So a member notes a slice when the yields of one wait took longer than
+ * its team needs to pass the core round: 256 threads of two cores need 0.2 ms,
+ * and a larger team has 2 us for each member. After slices in two waits, one
+ * behind the other, its waits sleep at once for SLICES times as long as the
+ * last one took. A single slice counts for nothing: in its first wait the
+ * others may still be starting. What took longer than SLICE_MOST_NS was no
+ * yield: the process was stopped. */
 #define SLICE_NS      (500 * QN_US)
 #define MEMBER_NS     (2 * QN_US)
 #define SLICES        64u

@@ -95,7 +95,7 @@ Test(barrier_yields, two_that_took_time_slices_make_the_next_waits_sleep)
     free(memory);
 }
 
-/* The others start, for instance. */
+/* In its first wait, for instance, the others are still starting. */
 Test(barrier_yields, one_time_slice_between_short_ones_makes_none_sleep)
 {
     void *memory = two_members_of_a_core();
